@@ -22,7 +22,8 @@ import svmarrow
 from helpers.exports import KERNELS, PIPELINES, some
 from svmarrow import KernelExpansion
 from svmarrow._support.decoding import CODES, DECODERS
-from svmarrow.export import to_onnx
+from svmarrow.export import onnx_model, to_onnx
+from svmarrow.export.onnx_kernels import Graph
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
 
@@ -199,6 +200,37 @@ def test_the_file_and_its_metadata(datasets, tmp_path):
     assert to_onnx(model).SerializeToString(deterministic=True) == file.read_bytes()
     with pytest.raises(OSError, match="no"):
         to_onnx(model, tmp_path / "no" / "moons.onnx")
+
+
+def test_calls_of_the_builder_nest():
+    graph = Graph("float32")
+    weights = graph.constant("weights", 2.0 * np.eye(2))
+    products = graph.MatMul("X", weights)
+    graph.Identity(graph.Add(graph.Max(products, 1.0), 1.0), name="scores")
+    assert [node.op_type for node in graph.nodes] == ["MatMul", "Max", "Add", "Identity"]
+    # Equal numbers are one constant, and no name occurs twice, not even in the body of a loop.
+    assert [*graph.constants] == ["weights", "number"]
+    assert graph.constant("weights", [1]) == "weights_2"
+    body = Graph("float32", graph, is_body=True)
+    assert body.Add(weights, 3.0) == "Add_2"
+    assert ([node.op_type for node in body.nodes], body.constants) == (["Constant", "Add"], {})
+    del graph.constants["weights_2"]
+    made = onnx.helper.make_model(
+        graph.build("sums", [graph.typed("X", "n", 2)], [graph.typed("scores", "n", 2)])
+    )
+    (scores,) = ReferenceEvaluator(made).run(None, {"X": np.array([[3.0, -4.0]], np.float32)})
+    assert scores.tolist() == [[7.0, 2.0]]
+    with pytest.raises(ValueError, match=r"rate of the model holds numbers beyond float32: .*'float64'"):
+        graph.constant("rate", 1e50)
+    with pytest.raises(AttributeError, match="matmul"):
+        graph.matmul("X", weights)
+
+
+def test_a_file_beyond_the_limit_is_refused(rng, monkeypatch):
+    expansion, _ = some(rng, "rbf", 2)
+    monkeypatch.setattr(onnx_model, "MAX_FILE_BYTES", 100)
+    with pytest.raises(ValueError, match=r"takes \d+ bytes: an ONNX file has at most 100; compress it"):
+        to_onnx(expansion)
 
 
 def test_what_onnx_cannot_express_is_refused(datasets):

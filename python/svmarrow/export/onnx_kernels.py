@@ -1,4 +1,4 @@
-"""Kernel expansions, trees of them, and the preparation of a sample in ONNX's operators: text of functions.
+"""A builder of ONNX graphs, and with it the outputs F of samples: preparation, kernel expansions, trees.
 
 F = K(X, Z) B + b, where K is
 
@@ -22,6 +22,7 @@ vectors of its leaf, and K is the same function of the differences or the inner 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,240 +33,277 @@ from svmarrow.models.categories import Dates, Encode, Impute
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from onnx import GraphProto, NodeProto, ValueInfoProto
 
     from svmarrow.expansion.expansion_tree import ExpansionTree
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.export.common import TreeTables
     from svmarrow.models.preparation import Step
 
-__all__ = ["StepText", "kernel_function", "tree_function"]
+__all__ = ["INT64", "Graph", "append_expansion", "append_step", "append_tree", "import_onnx"]
+
+#: ONNX's number of the type of 64-bit integers, for the attribute `to` of `Cast`.
+INT64 = 7
 
 
-#: What columns of samples and of vectors add to the sums.
-_TERMS = {
-    "laplacian": """
-        difference = Sub (x_column, z_row)
-        term = Abs (difference)""",
-    # 0 where both are 0: their sum is then 1 below the line, which changes no other entry.
-    "chi2": """
-        difference = Sub (x_column, z_row)
-        square = Mul (difference, difference)
-        sum = Add (x_column, z_row)
-        nothing = Constant <value = {kind} {{0}}> ()
-        unit = Constant <value = {kind} {{1}}> ()
-        none = Equal (sum, nothing)
-        below = Where (none, unit, sum)
-        term = Div (square, below)""",
-    # Products would cancel near r = 0, and the root would turn an error of u into one of sqrt(u).
-    **dict.fromkeys(
-        ("rbf", *MATERN_KERNELS),
-        """
-        difference = Sub (x_column, z_row)
-        term = Mul (difference, difference)""",
-    ),
-}
-#: K of `near`, the distance times sqrt(2 nu) gamma, and `decay`, exp(-near).
-_MATERN = {
-    "matern12": """
-            K = Identity (decay)""",
-    "matern32": """
-            factor = Add (near, one)
-            K = Mul (factor, decay)""",
-    "matern52": """
-            curve = Mul (near, near)
-            curved = Mul (curve, third)
-            rising = Add (near, one)
-            factor = Add (rising, curved)
-            K = Mul (factor, decay)""",
-}
+# --- the builder ---
 
 
-def kernel_function(
-    expansion: KernelExpansion, n_features: int, kind: str
-) -> tuple[str, dict[str, NDArray[Any]], dict[str, float]]:
-    """The statements that make F (n, q) of X (n, d).
+class Graph:
+    """The nodes and constants of a graph, of a local function, or of the body of a loop.
+
+    Every operator of ONNX is a method::
+
+        graph.Add(graph.MatMul("X", weights), 1.0, name="scores")
+
+    An operand is the name of a result or a constant: an array, a number, or a list of integers. Keywords are
+    the attributes of the node, but for `name`, the name of its result; without it the name is made from the
+    operator.
 
     Parameters
     ----------
-    expansion : KernelExpansion
-        With a built-in kernel.
-    n_features : int
-        Columns of X.
-    kind : {"float", "double"}
-        Type of the numbers.
+    dtype : {"float32", "float64"}
+        Type of the samples and of all constants that are not integers.
+    outer : Graph, default=None
+        The graph that will contain this function or body. No name occurs in both.
+    is_body : bool, default=False
+        Whether this is the body of a loop. It may use the names of `outer`, and its constants are nodes.
 
-    Returns
-    -------
-    text : str
-        Statements in the syntax of `onnx.parser`.
-    arrays : dict of str to ndarray
-        Constants that the statements name, in double precision but for indices.
-    scalars : dict of str to float
-        Constants of one number.
+    Attributes
+    ----------
+    nodes : list of NodeProto
+        The nodes in the order in which they are computed.
+    constants : dict of str to ndarray
+        The initializers of a graph, or the inputs of a function behind the samples.
     """
-    kernel, gamma = str(expansion.kernel), expansion.gamma
-    arrays: dict[str, NDArray[Any]] = {"intercepts": expansion.intercepts}
+
+    def __init__(self, dtype: str, outer: Graph | None = None, *, is_body: bool = False) -> None:
+        self.dtype = dtype
+        self.nodes: list[NodeProto] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+        self._is_body = is_body
+        self._names: Counter[str] = Counter() if outer is None else outer._names
+        self._numbers: dict[str, str] = {}
+        self._onnx = import_onnx()
+
+    def __getattr__(self, operator: str) -> Callable[..., str]:
+        if not operator[0].isupper():
+            raise AttributeError(operator)
+
+        def append(*operands: Any, name: str | None = None, **attributes: Any) -> str:
+            inputs = [self._operand(operand) for operand in operands]
+            result = name or self._unused_name(operator)
+            self.nodes.append(self._onnx.helper.make_node(operator, inputs, [result], **attributes))
+            return result
+
+        return append
+
+    def constant(self, name: str, values: ArrayLike) -> str:
+        """Add a constant and return its name, which has a number if `name` is in use.
+
+        Raises
+        ------
+        ValueError
+            If a number is too large for the type of the graph.
+        """
+        array, name = np.asarray(values), self._unused_name(name)
+        if array.dtype.kind in "fi":
+            dtype = self.dtype if array.dtype.kind == "f" else np.int64
+            with np.errstate(over="ignore", invalid="ignore"):
+                array = np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
+            if array.dtype.kind == "f" and np.isinf(array).any():
+                raise ValueError(
+                    f"{name} of the model holds numbers beyond {dtype}: export it with dtype='float64'"
+                )
+        if self._is_body:
+            return self.Constant(value=self._onnx.numpy_helper.from_array(array), name=name)
+        self.constants[name] = array
+        return name
+
+    def typed(self, name: str, *shape: int | str, dtype: DTypeLike | None = None) -> ValueInfoProto:
+        """Declare the type and the shape of an input or a result; a word is a size that varies."""
+        number = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype if dtype is None else dtype))
+        declared: ValueInfoProto = self._onnx.helper.make_tensor_value_info(name, number, shape)
+        return declared
+
+    def build(
+        self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
+    ) -> GraphProto:
+        """Make the graph, or the body, of the nodes."""
+        tensors = [self._onnx.numpy_helper.from_array(array, key) for key, array in self.constants.items()]
+        graph: GraphProto = self._onnx.helper.make_graph(self.nodes, name, inputs, outputs, tensors)
+        return graph
+
+    def _operand(self, operand: Any) -> str:
+        """The name of an operand; equal numbers are one constant."""
+        if isinstance(operand, str):
+            return operand
+        if isinstance(operand, np.ndarray):
+            return self.constant("constant", operand)
+        value = repr(operand)
+        if value not in self._numbers:
+            self._numbers[value] = self.constant("number", operand)
+        return self._numbers[value]
+
+    def _unused_name(self, stem: str) -> str:
+        self._names[stem] += 1
+        return stem if self._names[stem] == 1 else f"{stem}_{self._names[stem]}"
+
+
+def import_onnx() -> Any:
+    """Import the parts of the package onnx that exports use, or raise an ImportError that names the extra."""
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+        import onnx.reference
+    except ImportError as error:
+        raise ImportError("writing ONNX needs the package onnx: pip install 'svmarrow[onnx]'") from error
+    return onnx
+
+
+# --- kernel expansions and trees of them ---
+
+
+def append_expansion(graph: Graph, expansion: KernelExpansion, n_features: int) -> None:
+    """Append the nodes that make F (n, q) of X (n, n_features)."""
     weights = linear_weights(expansion, n_features)
     if weights is not None:
-        return "F = Gemm (X, weights, intercepts)", {"weights": weights, **arrays}, {}
-    arrays["coefficients"] = expansion.coefficients
-    outputs = "\nF = Gemm (K, coefficients, intercepts)"
+        values, factors = "X", graph.constant("weights", weights)
+    else:
+        values = _kernel_values(graph, expansion)
+        factors = graph.constant("coefficients", expansion.coefficients)
+    graph.Gemm(values, factors, graph.constant("intercepts", expansion.intercepts), name="F")
+
+
+def _kernel_values(graph: Graph, expansion: KernelExpansion) -> str:
+    """K (n, m)."""
+    kernel, gamma = str(expansion.kernel), expansion.gamma
     if kernel == "precomputed":
         rows = np.asarray(expansion.vectors[:, 0]).astype(np.int64)
-        return "K = Gather <axis = 1> (X, rows)" + outputs, {"rows": rows, **arrays}, {}
+        return graph.Gather("X", graph.constant("rows", rows), axis=1)
     Z = dense_vectors(expansion)
     if kernel == "rbf":
         centre = Z.mean(axis=0)
         W = Z - centre
-        arrays |= {
-            "centre": centre,
-            "twice": 2.0 * gamma * W.T,
-            "lengths": -gamma * np.einsum("ij,ij->i", W, W),
-            "columns": np.array([1], dtype=np.int64),
-        }
-        text = """
-            Y = Sub (X, centre)
-            squares = ReduceSumSquare <keepdims = 1> (Y, columns)
-            length = Mul (squares, gamma)
-            products = Gemm (Y, twice, lengths)
-            exponent = Sub (products, length)
-            below = Min (exponent, nothing)
-            K = Exp (below)"""
-        return text + outputs, arrays, {"gamma": gamma, "nothing": 0.0}
-    if kernel in _TERMS:
-        arrays |= {"vectors": np.ascontiguousarray(Z.T), "m": np.array([Z.shape[0]], dtype=np.int64)}
-        text = f"""
-            n = Shape <start = 0, end = 1> (X)
-            shape = Concat <axis = 0> (n, m)
-            start = ConstantOfShape <value = {kind}[1] {{0}}> (shape)
-            columns = Transpose <perm = [1, 0]> (X)
-            distances = Scan <num_scan_inputs = 2, body = column (
-                {kind}[n, m] before, {kind}[n] x, {kind}[m] z
-            ) => ({kind}[n, m] after) {{
-                right = Constant <value = int64[1] {{1}}> ()
-                x_column = Unsqueeze (x, right)
-                z_row = Identity (z){_TERMS[kernel].format(kind=kind)}
-                after = Add (before, term)
-            }}> (start, columns, vectors)"""
-        values, scalars = _of_distances(kernel, gamma, kind)
-        return text + values + outputs, arrays, scalars
+        Y = graph.Sub("X", graph.constant("centre", centre))
+        squares = graph.ReduceSumSquare(Y, [1], keepdims=1)
+        length = graph.Mul(squares, graph.constant("gamma", gamma))
+        lengths = graph.constant("lengths", -gamma * np.einsum("ij,ij->i", W, W))
+        products = graph.Gemm(Y, graph.constant("twice", 2.0 * gamma * W.T), lengths)
+        return graph.Exp(graph.Min(graph.Sub(products, length), 0.0))
+    if kernel in UNIT_DIAGONAL_KERNELS:
+        column = Graph(graph.dtype, graph, is_body=True)
+        term = _term(column, kernel, column.Unsqueeze("x", [1]), "z")
+        after = column.Add("before", term)
+        body = column.build(
+            "column",
+            [column.typed("before", "n", "m"), column.typed("x", "n"), column.typed("z", "m")],
+            [column.typed(after, "n", "m")],
+        )
+        start = graph.Expand(0.0, graph.Concat(graph.Shape("X", start=0, end=1), [len(Z)], axis=0))
+        columns, vectors = graph.Transpose("X", perm=[1, 0]), graph.constant("vectors", Z.T)
+        distances = graph.Scan(start, columns, vectors, num_scan_inputs=2, body=body)
+        return _of_distances(graph, distances, kernel, gamma)
     # The constant carries gamma.
-    arrays["scaled"] = (Z if kernel == "linear" else gamma * Z).T
-    values, scalars = _of_products(expansion)
-    return "products = MatMul (X, scaled)" + values + outputs, arrays, scalars
+    scaled = graph.constant("scaled", (Z if kernel == "linear" else gamma * Z).T)
+    return _of_products(graph, graph.MatMul("X", scaled), expansion)
 
 
-def _of_distances(kernel: str, gamma: float, kind: str) -> tuple[str, dict[str, float]]:
-    """K of `distances`, and the constants of one number."""
+def _term(graph: Graph, kernel: str, x: str, z: str) -> str:
+    """What columns x of samples and z of vectors add to the distances."""
+    difference = graph.Sub(x, z)
+    if kernel == "laplacian":
+        return graph.Abs(difference)
+    # Products would cancel near r = 0, and the root would turn an error of u into one of sqrt(u).
+    square = graph.Mul(difference, difference)
+    if kernel != "chi2":
+        return square
+    # 0 where both are 0: their sum is then 1 below the line, which changes no other entry.
+    both = graph.Add(x, z)
+    return graph.Div(square, graph.Where(graph.Equal(both, 0.0), 1.0, both))
+
+
+def _of_distances(graph: Graph, distances: str, kernel: str, gamma: float) -> str:
+    """K of distances."""
     if kernel not in MATERN_KERNELS:
-        text = """
-            exponent = Mul (distances, rate)
-            K = Exp (exponent)"""
-        return text, {"rate": -gamma}
+        return graph.Exp(graph.Mul(distances, graph.constant("rate", -gamma)))
     # Far away the polynomial would grow beyond the precision.
-    text = f"""
-            roots = Sqrt (distances)
-            scaled = Mul (roots, rate)
-            near = Min (scaled, largest)
-            exponent = Neg (near)
-            decay = Exp (exponent){_MATERN[kernel]}"""
-    scalars = {"rate": matern_rate(kernel, gamma), "largest": 700.0 if kind == "double" else 100.0}
-    if kernel != "matern12":
-        scalars["one"] = 1.0
+    largest = 700.0 if graph.dtype == "float64" else 100.0
+    rate = graph.constant("rate", matern_rate(kernel, gamma))
+    a = graph.Min(graph.Mul(graph.Sqrt(distances), rate), largest)
+    decay = graph.Exp(graph.Neg(a))
+    if kernel == "matern12":
+        return decay
+    factor = graph.Add(a, 1.0)
     if kernel == "matern52":
-        scalars["third"] = 1.0 / 3.0
-    return text, scalars
+        factor = graph.Add(factor, graph.Mul(graph.Mul(a, a), 1.0 / 3.0))
+    return graph.Mul(factor, decay)
 
 
-def _of_products(expansion: KernelExpansion) -> tuple[str, dict[str, float]]:
-    """K of `products`, gamma x'z or x'z for the linear kernel, and the constants of one number."""
+def _of_products(graph: Graph, products: str, expansion: KernelExpansion) -> str:
+    """K of gamma x'z, or of x'z for the linear kernel."""
     if expansion.kernel == "linear":
-        return "\nK = Identity (products)", {}
-    text = """
-            shifted = Add (products, coef0)
-            """
-    if expansion.kernel == "poly":
-        scalars = {"coef0": expansion.coef0, "degree": float(expansion.degree)}
-        return text + "K = Pow (shifted, degree)", scalars
-    return text + "K = Tanh (shifted)", {"coef0": expansion.coef0}
+        return products
+    shifted = graph.Add(products, graph.constant("coef0", expansion.coef0))
+    return graph.Pow(shifted, float(expansion.degree)) if expansion.kernel == "poly" else graph.Tanh(shifted)
 
 
-def tree_function(tree: ExpansionTree, kind: str) -> tuple[str, dict[str, NDArray[Any]], dict[str, float]]:
-    """The statements of a tree, as `kernel_function` returns them."""
+def append_tree(graph: Graph, tree: ExpansionTree) -> None:
+    """Append the nodes of a tree that make F (n, q) of X."""
     kernel, tables = str(tree.kernel), tree_tables(tree)
     n_inner, d = tables.directions.shape
-    n_leaves, q = tables.intercepts.shape
-    starts, members, coefficients = _without_empty_leaves(tables)
-    vectors = dense_vectors(tree)
     # A leaf is its own child, and its hyperplane is that of zeros.
     places = np.where(tables.children >= 0, tables.children, n_inner - 1 - tables.children)
-    leaves = n_inner + np.arange(n_leaves)
-    index = np.int64
-    arrays: dict[str, NDArray[Any]] = {
-        "directions": np.vstack([tables.directions, np.zeros((1, d))]),
-        "thresholds": np.append(tables.thresholds, 0.0),
-        "left_children": np.append(places[:, 0], leaves).astype(index),
-        "right_children": np.append(places[:, 1], leaves).astype(index),
-        "n_inner": np.array([n_inner], dtype=index),
-        "columns": np.array([1], dtype=index),
-        "root": np.array([0], dtype=index),
-        "starts": starts[:-1],
-        "ends": starts[1:],
-        "members": members,
-        "vectors": vectors if kernel in (*_TERMS, "linear") else tree.gamma * vectors,
-        "coefficients": coefficients,
-        "intercepts": tables.intercepts,
-    }
-    levels = "".join(
-        f"""
-            capped{level} = Min (node{level}, n_inner)
-            direction{level} = Gather <axis = 0> (directions, capped{level})
-            product{level} = Mul (X, direction{level})
-            sum{level} = ReduceSum <keepdims = 0> (product{level}, columns)
-            threshold{level} = Gather <axis = 0> (thresholds, capped{level})
-            border{level} = Mul (threshold{level}, length)
-            is_left{level} = Greater (sum{level}, border{level})
-            left{level} = Gather <axis = 0> (left_children, node{level})
-            right{level} = Gather <axis = 0> (right_children, node{level})
-            node{level + 1} = Where (is_left{level}, left{level}, right{level})"""
-        for level in range(tables.depth)
-    )
+    leaves = n_inner + np.arange(len(tables.intercepts))
+    left = graph.constant("left_children", np.append(places[:, 0], leaves))
+    right = graph.constant("right_children", np.append(places[:, 1], leaves))
+    directions = graph.constant("directions", np.vstack([tables.directions, np.zeros((1, d))]))
+    thresholds = graph.constant("thresholds", np.append(tables.thresholds, 0.0))
+    norm = graph.Sqrt(graph.ReduceSumSquare("X", [1], keepdims=0))
+    length = graph.Where(graph.Equal(norm, 0.0), 1.0, norm)
+    n = graph.Shape("X", start=0, end=1)
+    node = graph.Expand([0], n)
+    for _ in range(tables.depth):
+        inner = graph.Min(node, [n_inner])
+        products = graph.Mul("X", graph.Gather(directions, inner))
+        border = graph.Mul(graph.Gather(thresholds, inner), length)
+        is_left = graph.Greater(graph.ReduceSum(products, [1], keepdims=0), border)
+        children = [graph.Gather(side, node) for side in (left, right)]
+        node = graph.Where(is_left, *children)
+    leaf_places = graph.Sub(node, [n_inner])
+
+    starts, members, coefficients = _without_empty_leaves(tables)
+    vectors = dense_vectors(tree)
+    if kernel not in (*UNIT_DIAGONAL_KERNELS, "linear"):
+        # The constant carries gamma.
+        vectors = tree.gamma * vectors
+    sample = Graph(graph.dtype, graph, is_body=True)
+    x, place = sample.Gather("X", "i"), sample.Gather(leaf_places, "i")
+    leaf = sample.Unsqueeze(place, [0])
+    first = sample.Gather(graph.constant("starts", starts[:-1]), leaf)
+    end = sample.Gather(graph.constant("ends", starts[1:]), leaf)
+    leaf_members = sample.Slice(graph.constant("members", members), first, end)
+    Z = sample.Gather(graph.constant("vectors", vectors), leaf_members)
+    B = sample.Slice(graph.constant("coefficients", coefficients), first, end)
     if kernel in UNIT_DIAGONAL_KERNELS:
-        pairs = f"""
-                x_column = Identity (x)
-                z_row = Identity (Z){_TERMS[kernel].format(kind=kind)}
-                distances = ReduceSum <keepdims = 0> (term, columns)"""
-        values, scalars = _of_distances(kernel, tree.gamma, kind)
+        distances = sample.ReduceSum(_term(sample, kernel, x, Z), [1], keepdims=0)
+        K = _of_distances(sample, distances, kernel, tree.gamma)
     else:
-        pairs = """
-                products = MatMul (Z, x)"""
-        values, scalars = _of_products(tree)
-    text = f"""
-            n = Shape <start = 0, end = 1> (X)
-            node0 = Expand (root, n)
-            squares = ReduceSumSquare <keepdims = 0> (X, columns)
-            norm = Sqrt (squares)
-            is_zero = Equal (norm, zero_length)
-            length = Where (is_zero, unit_length, norm){levels}
-            leaf_place = Sub (node{tables.depth}, n_inner)
-            count = Squeeze (n, root)
-            always = Constant <value = bool {{1}}> ()
-            F = Loop <body = sample (int64 i, bool go) => (bool goes, {kind}[{q}] line) {{
-                goes = Identity (go)
-                x = Gather <axis = 0> (X, i)
-                place = Gather <axis = 0> (leaf_place, i)
-                leaf = Unsqueeze (place, root)
-                first = Gather <axis = 0> (starts, leaf)
-                end = Gather <axis = 0> (ends, leaf)
-                chosen = Slice (members, first, end)
-                Z = Gather <axis = 0> (vectors, chosen)
-                B = Slice (coefficients, first, end){pairs}{values}
-                sums = MatMul (K, B)
-                b = Gather <axis = 0> (intercepts, place)
-                line = Add (sums, b)
-            }}> (count, always)"""
-    return text, arrays, scalars | {"zero_length": 0.0, "unit_length": 1.0}
+        K = _of_products(sample, sample.MatMul(Z, x), tree)
+    b = sample.Gather(graph.constant("intercepts", tables.intercepts), place)
+    line = sample.Add(sample.MatMul(K, B), b)
+    goes = sample.Identity("go")
+    body = sample.build(
+        "sample",
+        [sample.typed("i", dtype=np.int64), sample.typed("go", dtype=np.bool_)],
+        [sample.typed(goes, dtype=np.bool_), sample.typed(line, tables.intercepts.shape[1])],
+    )
+    graph.Loop(graph.Squeeze(n, [0]), True, body=body, name="F")
 
 
 def _without_empty_leaves(
@@ -282,142 +320,108 @@ def _without_empty_leaves(
 # --- the preparation of a sample ---
 
 
-class StepText:
-    """Statements of steps for samples of a type; `arrays` are the constants that they name."""
-
-    def __init__(self, dtype: str) -> None:
-        self.dtype = dtype
-        self.lines: list[str] = []
-        self.arrays: dict[str, NDArray[Any]] = {}
-        self._count = 0
-
-    def add(self, step: Step, rows: str) -> str:
-        """The name of the rows that a step makes of the rows of a name."""
-        if step.mixed:
-            raise ValueError(
-                "the model takes columns of text, and an exported one takes numbers alone: encode them as "
-                "numbers before the pipeline"
-            )
-        match step:
-            case Chain():
-                for one in step.steps:
-                    rows = self.add(one, rows)
-                return rows
-            case Affine():
-                shifted = self._do(f"Sub ({rows}, {self._constant(step.centre)})")
-                rows = self._do(f"Div ({shifted}, {self._constant(step.scale)})")
-                if step.matrix is not None:
-                    rows = self._do(f"MatMul ({rows}, {self._constant(step.matrix)})")
-                if step.offset is not None:
-                    rows = self._do(f"Add ({rows}, {self._constant(step.offset)})")
-                return rows
-            case Clip():
-                low, high = self._constant(np.array(step.low)), self._constant(np.array(step.high))
-                return self._do(f"Clip ({rows}, {low}, {high})")
-            case Normalize():
-                return self._normalize(step, rows)
-            case PiecewiseLinear():
-                return self._piecewise(step, rows)
-            case Parts():
-                blocks = []
-                for taken, part in zip(step.columns, step.steps, strict=True):
-                    block = self._do(f"Gather <axis = 1> ({rows}, {self._constant(taken)})")
-                    blocks.append(block if part is None else self.add(part, block))
-                return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")
-            case Impute():
-                return self._impute(step, rows)
-            case Encode():
-                return self._encode(step, rows)
-            case Dates():
-                return self._dates(step, rows)
-        raise TypeError(f"{step!r} has no counterpart in ONNX")
-
-    def _do(self, operation: str) -> str:
-        self._count += 1
-        name = f"step_row{self._count}"
-        self.lines.append(f"{name} = {operation}")
-        return name
-
-    def _constant(self, array: NDArray[Any]) -> str:
-        name = f"step_constant{len(self.arrays)}"
-        self.arrays[name] = array
-        return name
-
-    def _columns(self) -> str:
-        """The name of the axis of the columns."""
-        self.arrays["step_columns"] = np.array([1], dtype=np.int64)
-        return "step_columns"
-
-    def _normalize(self, step: Normalize, rows: str) -> str:
-        if step.norm == "l2":
-            length = self._do(f"ReduceL2 <keepdims = 1> ({rows}, {self._columns()})")
-        else:
-            size = self._do(f"Abs ({rows})")
-            reduce = "ReduceSum" if step.norm == "l1" else "ReduceMax"
-            length = self._do(f"{reduce} <keepdims = 1> ({size}, {self._columns()})")
-        shortest, one = self._constant(np.array(step.shortest(self.dtype))), self._constant(np.array(1.0))
-        is_short = self._do(f"Less ({length}, {shortest})")
-        return self._do(f"Div ({rows}, {self._do(f'Where ({is_short}, {one}, {length})')})")
-
-    def _piecewise(self, step: PiecewiseLinear, rows: str) -> str:
-        """The value at the first knot, and slope times the part of each interval below the number."""
-        column = self._do(f"Unsqueeze ({rows}, {self._constant(np.array([2]))})")
-        low, high = (self._constant(part[np.newaxis]) for part in (step.knots[:, :-1], step.knots[:, 1:]))
-        inside = self._do(f"Min ({self._do(f'Max ({column}, {low})')}, {high})")
-        parts = self._do(
-            f"Mul ({self._do(f'Sub ({inside}, {low})')}, {self._constant(step.slopes[np.newaxis])})"
+def append_step(graph: Graph, step: Step, rows: str) -> str:
+    """Append the nodes of a step, which must not take text; return the name of the rows that it makes."""
+    if step.mixed:
+        raise ValueError(
+            "the model takes columns of text, and an exported one takes numbers alone: encode them as "
+            "numbers before the pipeline"
         )
-        sums = self._do(f"ReduceSum <keepdims = 0> ({parts}, {self._constant(np.array([2]))})")
-        return self._do(f"Add ({sums}, {self._constant(step.values[:, 0])})")
+    match step:
+        case Chain():
+            for one in step.steps:
+                rows = append_step(graph, one, rows)
+            return rows
+        case Affine():
+            shifted = graph.Sub(rows, graph.constant("centre", step.centre))
+            rows = graph.Div(shifted, graph.constant("scale", step.scale))
+            if step.matrix is not None:
+                rows = graph.MatMul(rows, graph.constant("matrix", step.matrix))
+            if step.offset is not None:
+                rows = graph.Add(rows, graph.constant("offset", step.offset))
+            return rows
+        case Clip():
+            return graph.Clip(rows, graph.constant("low", step.low), graph.constant("high", step.high))
+        case Normalize():
+            return _normalize(graph, step, rows)
+        case PiecewiseLinear():
+            return _piecewise(graph, step, rows)
+        case Parts():
+            blocks = []
+            for columns, part in zip(step.columns, step.steps, strict=True):
+                block = graph.Gather(rows, columns, axis=1)
+                blocks.append(block if part is None else append_step(graph, part, block))
+            return graph.Concat(*blocks, axis=1)
+        case Impute():
+            return _impute(graph, step, rows)
+        case Encode():
+            return graph.Concat(*[_encode(graph, step, rows, i) for i in range(len(step.tables))], axis=1)
+        case Dates():
+            return _dates(graph, step, rows)
+    raise TypeError(f"{step!r} has no counterpart in ONNX")
 
-    def _impute(self, step: Impute, rows: str) -> str:
-        if step.missing is None:
-            gap = self._do(f"IsNaN ({rows})")
-        else:
-            gap = self._do(f"Equal ({rows}, {self._constant(np.array(float(step.missing)))})")
-        values = self._constant(np.array(step.values, dtype=np.float64))
-        filled = self._do(f"Where ({gap}, {values}, {rows})")
-        if step.flags is None or not step.flags.size:
-            return filled
-        flags = self._do(f"CastLike ({gap}, {rows})")
-        flags = self._do(f"Gather <axis = 1> ({flags}, {self._constant(step.flags)})")
-        return self._do(f"Concat <axis = 1> ({filled}, {flags})")
 
-    def _dates(self, step: Dates, rows: str) -> str:
-        """Dates are numbers of days."""
-        gap = self._do(f"IsNaN ({rows})")
-        days = self._do(f"Where ({gap}, {self._constant(step.values)}, {rows})")
-        blocks = [days]
-        if step.flags.size:
-            flags = self._do(f"CastLike ({gap}, {rows})")
-            blocks.append(self._do(f"Gather <axis = 1> ({flags}, {self._constant(step.flags)})"))
-        for column, period in zip(step.columns, step.periods, strict=True):
-            day = self._do(f"Gather <axis = 1> ({days}, {self._constant(np.array([column]))})")
-            turns = self._do(f"Div ({day}, {self._constant(np.array(period))})")
-            part = self._do(f"Sub ({turns}, {self._do(f'Floor ({turns})')})")
-            angle = self._do(f"Mul ({part}, {self._constant(np.array(2.0 * np.pi))})")
-            # Old versions of onnxruntime have no cosine in double precision.
-            quarter = self._do(f"Add ({angle}, {self._constant(np.array(0.5 * np.pi))})")
-            blocks += [self._do(f"Sin ({turned})") for turned in (angle, quarter)]
-        return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")
+def _normalize(graph: Graph, step: Normalize, rows: str) -> str:
+    if step.norm == "l2":
+        length = graph.ReduceL2(rows, [1], keepdims=1)
+    elif step.norm == "l1":
+        length = graph.ReduceSum(graph.Abs(rows), [1], keepdims=1)
+    else:
+        length = graph.ReduceMax(graph.Abs(rows), [1], keepdims=1)
+    is_short = graph.Less(length, step.shortest(graph.dtype))
+    return graph.Div(rows, graph.Where(is_short, 1.0, length))
 
-    def _encode(self, step: Encode, rows: str) -> str:
-        """A row of a table is a product of zeros and a one with it; others give NaN or `unknown`."""
-        blocks = []
-        for number, table in enumerate(step.tables):
-            place = self._constant(np.array([number]))
-            column = self._do(f"Gather <axis = 1> ({rows}, {place})")
-            categories = table.categories.astype(np.float64)
-            same = self._do(f"Equal ({column}, {self._constant(categories[np.newaxis])})")
-            same = self._do(f"CastLike ({same}, {rows})")
-            found = self._do(f"MatMul ({same}, {self._constant(table.numbers[: categories.size])})")
-            any_ = self._do(f"ReduceMax <keepdims = 1> ({same}, {self._columns()})")
-            there = self._do(f"Greater ({any_}, {self._constant(np.array(0.0))})")
-            other = np.full(table.numbers.shape[1], np.nan) if table.unknown is None else table.unknown
-            block = self._do(f"Where ({there}, {found}, {self._constant(other)})")
-            if len(table.numbers) > categories.size:
-                # A product with the numbers of a missing value would be NaN in every row if they are NaN.
-                gap = self._do(f"IsNaN ({column})")
-                block = self._do(f"Where ({gap}, {self._constant(table.numbers[-1])}, {block})")
-            blocks.append(block)
-        return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")
+
+def _piecewise(graph: Graph, step: PiecewiseLinear, rows: str) -> str:
+    """The value at the first knot, and slope times the part of each interval below the number."""
+    low, high = (
+        graph.constant("knots", part[np.newaxis]) for part in (step.knots[:, :-1], step.knots[:, 1:])
+    )
+    inside = graph.Min(graph.Max(graph.Unsqueeze(rows, [2]), low), high)
+    parts = graph.Mul(graph.Sub(inside, low), graph.constant("slopes", step.slopes[np.newaxis]))
+    return graph.Add(graph.ReduceSum(parts, [2], keepdims=0), graph.constant("values", step.values[:, 0]))
+
+
+def _impute(graph: Graph, step: Impute, rows: str) -> str:
+    if step.missing is None:
+        is_missing = graph.IsNaN(rows)
+    else:
+        is_missing = graph.Equal(rows, graph.constant("missing", float(step.missing)))
+    values = np.array(step.values, dtype=np.float64)
+    filled = graph.Where(is_missing, graph.constant("values", values), rows)
+    if step.flags is None or not step.flags.size:
+        return filled
+    flags = graph.Gather(graph.CastLike(is_missing, rows), step.flags, axis=1)
+    return graph.Concat(filled, flags, axis=1)
+
+
+def _dates(graph: Graph, step: Dates, rows: str) -> str:
+    """Dates are numbers of days."""
+    is_missing = graph.IsNaN(rows)
+    days = graph.Where(is_missing, graph.constant("values", step.values), rows)
+    blocks = [days]
+    if step.flags.size:
+        blocks.append(graph.Gather(graph.CastLike(is_missing, rows), step.flags, axis=1))
+    for column, period in zip(step.columns, step.periods, strict=True):
+        turns = graph.Div(graph.Gather(days, [int(column)], axis=1), float(period))
+        angle = graph.Mul(graph.Sub(turns, graph.Floor(turns)), 2.0 * np.pi)
+        # Old versions of onnxruntime have no cosine in double precision.
+        blocks += [graph.Sin(angle), graph.Sin(graph.Add(angle, 0.5 * np.pi))]
+    return graph.Concat(*blocks, axis=1)
+
+
+def _encode(graph: Graph, step: Encode, rows: str, number: int) -> str:
+    """A row of a table is a product of zeros and a one with it; others give NaN or `unknown`."""
+    table = step.tables[number]
+    column = graph.Gather(rows, [number], axis=1)
+    categories = table.categories.astype(np.float64)
+    same = graph.Equal(column, graph.constant("categories", categories[np.newaxis]))
+    same = graph.CastLike(same, rows)
+    block = graph.MatMul(same, graph.constant("table", table.numbers[: categories.size]))
+    is_known = graph.Greater(graph.ReduceMax(same, [1], keepdims=1), 0.0)
+    other = np.full(table.numbers.shape[1], np.nan) if table.unknown is None else table.unknown
+    block = graph.Where(is_known, block, graph.constant("unknown", other))
+    if len(table.numbers) > categories.size:
+        # A product with the numbers of a missing value would be NaN in every row if they are NaN.
+        block = graph.Where(graph.IsNaN(column), graph.constant("missing", table.numbers[-1]), block)
+    return block

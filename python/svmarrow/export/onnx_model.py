@@ -26,14 +26,13 @@ from svmarrow.export.common import (
     rows_in_precision,
     samples_of,
 )
-from svmarrow.export.onnx_decoding import decoding, label_type
-from svmarrow.export.onnx_kernels import StepText, kernel_function, tree_function
+from svmarrow.export.onnx_decoding import append_decoding
+from svmarrow.export.onnx_kernels import Graph, append_expansion, append_step, append_tree, import_onnx
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
     from onnx import ModelProto
 
 
@@ -43,7 +42,6 @@ __all__ = [
 ]
 
 OPSET, IR_VERSION, DOMAIN = 18, 9, "svmarrow"
-ELEMENT_TYPES = {"float32": "float", "float64": "double"}
 #: Bytes of the largest file that ONNX's container can be.
 MAX_FILE_BYTES = 2**31 - 1
 
@@ -122,55 +120,43 @@ def to_onnx(
     >>> [result.name for result in model.graph.output]
     ['label', 'scores']
     """
-    if dtype not in (None, *ELEMENT_TYPES):
+    if dtype not in (None, "float32", "float64"):
         raise refuse("dtype", dtype, "'float32', 'float64' or None")
     spec = output_spec_of(model)
     expansion = spec.expansion
     if dtype is None:
         dtype = "float64" if expansion.vectors.dtype == np.float64 else "float32"
-    kind = ELEMENT_TYPES[dtype]
-    onnx = _onnx()
-    functions, calls, size = [], [], 0
-    constants: dict[str, Any] = {}
+    onnx = import_onnx()
+    opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)]
+    graph, functions, outputs = Graph(dtype), [], []
+    rows = "X" if spec.preparation is None else append_step(graph, spec.preparation, "X")
     for number, part in enumerate(expansion.parts):
+        function = Graph(dtype, graph)
         if isinstance(part, ExpansionTree):
-            body, arrays, scalars = tree_function(part, kind)
+            append_tree(function, part)
         else:
-            body, arrays, scalars = kernel_function(part, kernel_columns(spec), kind)
-        size += np.dtype(dtype).itemsize * sum(array.size for array in arrays.values())
-        if size > MAX_FILE_BYTES:
-            raise ValueError(
-                f"the model takes {size} bytes: an ONNX file has at most {MAX_FILE_BYTES}; compress it"
-            )
-        # Each part of a sum has a function and constants of its own.
+            append_expansion(function, part, kernel_columns(spec))
+        graph.constants |= function.constants
+        # Each part of a sum has a function of its own.
         mark = "" if len(expansion.parts) == 1 else str(number)
-        values = arrays | {name: np.array(value) for name, value in scalars.items()}
-        constants |= {name + mark: _tensor(name + mark, value, dtype) for name, value in values.items()}
+        name, names = f"KernelExpansion{mark}", [*function.constants]
         functions.append(
-            onnx.parser.parse_function(
-                f'<opset_import: ["" : {OPSET}], domain: "{DOMAIN}">\n'
-                f"KernelExpansion{mark} (X, {', '.join(values)}) => (F) {{\n{body}\n}}"
-            )
+            onnx.helper.make_function(DOMAIN, name, ["X", *names], ["F"], function.nodes, opsets[:1])
         )
-        calls.append((f"KernelExpansion{mark}", ", ".join(name + mark for name in values)))
-    steps, rows = StepText(dtype), "X"
-    if spec.preparation is not None:
-        rows = steps.add(spec.preparation, rows)
-        constants |= {name: _tensor(name, array, dtype) for name, array in steps.arrays.items()}
-    after, arrays, scalars, results = decoding(spec, kind)
-    before = "\n".join(steps.lines)
-    graph = onnx.parser.parse_graph(
-        f"svmarrow ({kind}[n, {spec.n_features}] X) => ({', '.join(results)}) {{\n"
-        f"{before}\n{_sum_of_calls(calls, rows)}\n{after}\n}}"
-    )
-    constants |= {name: _tensor(name, array, dtype) for name, array in arrays.items()}
-    constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
-    graph.initializer.extend(constants.values())
+        outputs.append(getattr(graph, name)(rows, *names, name=f"F{mark}", domain=DOMAIN))
+    if len(outputs) > 1:
+        graph.Sum(*outputs, name="F")
+    results = append_decoding(graph, spec)
+    size = sum(array.nbytes for array in graph.constants.values())
+    if size > MAX_FILE_BYTES:
+        raise ValueError(
+            f"the model takes {size} bytes: an ONNX file has at most {MAX_FILE_BYTES}; compress it"
+        )
     about = provenance(expansion)
     made: ModelProto = onnx.helper.make_model(
-        graph,
+        graph.build("svmarrow", [graph.typed("X", "n", spec.n_features)], results),
         functions=functions,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)],
+        opset_imports=opsets,
         ir_version=IR_VERSION,
         producer_name="svmarrow",
         producer_version=about["producer"].split()[-1],
@@ -180,59 +166,17 @@ def to_onnx(
     samples = samples_of(spec) if dtype == "float32" else None
     if samples is not None:
         loops = loop_outputs(expansion, kernel_columns(spec), dtype)
-        outputs, in_loops = both_outputs(spec, loops, samples, dtype)
+        expected, in_loops = both_outputs(spec, loops, samples, dtype)
         with np.errstate(all="ignore"):
             evaluator = onnx.reference.ReferenceEvaluator(made)
             (by_graph,) = evaluator.run(["F"], {"X": rows_in_precision(samples, dtype)})
             # Runtimes add in an order of their own, which may lose more digits than NumPy's.
-            is_less = np.abs(by_graph - outputs) < np.abs(in_loops - outputs)
+            is_less = np.abs(by_graph - expected) < np.abs(in_loops - expected)
         computed = np.where(is_less, in_loops, by_graph)
-        check_rounding(outputs, computed, output_spread(spec, outputs[::2]), dtype)
+        check_rounding(expected, computed, output_spread(spec, expected[::2]), dtype)
     if path is not None:
         write_bytes(path, made.SerializeToString(deterministic=True))
     return made
-
-
-def _sum_of_calls(calls: list[tuple[str, str]], rows: str) -> str:
-    """The statements that make F, the sum of the functions of `rows`."""
-    if len(calls) == 1:
-        name, inputs = calls[0]
-        return f"F = {DOMAIN}.{name} ({rows}, {inputs})"
-    lines = [f"F{i} = {DOMAIN}.{name} ({rows}, {inputs})" for i, (name, inputs) in enumerate(calls)]
-    return "\n".join([*lines, f"F = Sum ({', '.join(f'F{i}' for i in range(len(calls)))})"])
-
-
-def _tensor(name: str, array: NDArray[Any], dtype: str) -> Any:
-    onnx = _onnx()
-    if name == "classes":
-        kind = label_type(array)
-        if kind == "string":
-            array = np.array([str(label) for label in array.tolist()], dtype=object)
-        else:
-            array = array.astype(
-                {"int64": np.int64, "uint64": np.uint64, "bool": np.bool_, "double": np.float64}[kind]
-            )
-    elif array.dtype.kind == "f":
-        with np.errstate(over="ignore", invalid="ignore"):
-            array = np.ascontiguousarray(array, dtype=dtype)
-        if np.isinf(array).any():
-            raise ValueError(
-                f"{name} of the model holds numbers beyond {dtype}: export it with dtype='float64'"
-            )
-    return onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
-
-
-def _onnx() -> Any:
-    try:
-        import onnx
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
-        import onnx.parser
-        import onnx.reference
-    except ImportError as error:
-        raise ImportError("writing ONNX needs the package onnx: pip install 'svmarrow[onnx]'") from error
-    return onnx
 
 
 # --- svmarrow's estimators inside pipelines that skl2onnx converts ---
@@ -280,17 +224,10 @@ def _results(graph: Any) -> list[Any]:
 
 def _shapes(operator: Any) -> None:
     """The types of the results."""
-    from skl2onnx.common.data_types import (
-        BooleanTensorType,
-        DoubleTensorType,
-        FloatTensorType,
-        Int64TensorType,
-        StringTensorType,
-        UInt64TensorType,
-    )
+    from skl2onnx.common import data_types as types
 
-    kinds = {1: FloatTensorType, 7: Int64TensorType, 8: StringTensorType, 9: BooleanTensorType}
-    kinds |= {11: DoubleTensorType, 13: UInt64TensorType}
+    kinds = {1: types.FloatTensorType, 7: types.Int64TensorType, 8: types.StringTensorType}
+    kinds |= {9: types.BooleanTensorType, 11: types.DoubleTensorType, 13: types.UInt64TensorType}
     made = to_onnx(operator.raw_operator, dtype=_dtype(operator))
     for output, result in zip(operator.outputs, _results(made.graph), strict=False):
         tensor = result.type.tensor_type
@@ -311,11 +248,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         for result, output in zip(_results(graph), operator.outputs, strict=False)
     }
     for tensor in graph.initializer:
-        names[tensor.name] = scope.get_unique_variable_name(f"svmarrow_{tensor.name}")
-        kept = onnx.TensorProto()
-        kept.CopyFrom(tensor)
-        kept.name = names[tensor.name]
-        container.initializers.append(kept)
+        name = scope.get_unique_variable_name(f"svmarrow_{tensor.name}")
+        names[tensor.name] = tensor.name = name
+        container.initializers.append(tensor)
     for node in graph.node:
         for name in node.output:
             names.setdefault(name, scope.get_unique_variable_name(f"svmarrow_{name}"))
