@@ -9,6 +9,7 @@ from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
 import svmarrow
 from svmarrow.export import register_skl2onnx
+from svmarrow.models import ExpansionTree
 
 onnxruntime = pytest.importorskip("onnxruntime")
 skl2onnx = pytest.importorskip("skl2onnx")
@@ -49,3 +50,19 @@ def test_a_step_that_only_skl2onnx_knows(diabetes):
     assert np.abs(numbers.ravel() - model.predict(X)).max() < 1e-4
     with pytest.raises(TypeError, match="KBinsDiscretizer"):
         svmarrow.export.to_onnx(model)
+
+
+def test_trees(digits):
+    X, y, Z, _ = digits
+    whole = svmarrow.as_expansion(svmarrow.SVC(C=10.0, gamma=0.05).fit(X, y))
+    tree = whole.with_expansion(ExpansionTree.of(whole.expansion_, X, 20, random_state=0))
+    labels, scores = answers(tree, Z)
+    np.testing.assert_array_equal(labels, tree.predict(Z))
+    wanted = tree.decision_function(Z)
+    assert np.abs(scores - wanted).max() < 1e-10 * np.abs(wanted).max()
+    assert onnx_outputs(svmarrow.export.to_onnx(tree), Z[:0])[1].shape == (0, 10)
+
+
+def onnx_outputs(made, X):
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    return session.run(None, {"X": X})

@@ -16,7 +16,7 @@ rounding leaves above 0 in the exponent is cut off, as svmarrow itself does it. 
 multiplications in one `Gemm`. The operator SVMClassifier of ai.onnx.ml is not used: it has four kernels,
 single precision and one coding, and takes six times as long in onnxruntime.
 
-A tree finds the leaves of all samples level by level, and `Loop` goes over the samples: each gathers the
+A tree finds the leaves of all samples level by level, and `Scan` goes over the samples: each gathers the
 vectors of its leaf, and K is the same function of the differences or the inner products.
 """
 
@@ -70,7 +70,7 @@ class Graph:
     outer : Graph, default=None
         The graph that will contain this function or body. No name occurs in both.
     is_body : bool, default=False
-        Whether this is the body of a loop. It may use the names of `outer`, and its constants are nodes.
+        Whether this is the body of a `Scan`. Its constants are nodes, and it uses no name of `outer`.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ def _of_products(graph: Graph, products: str, expansion: KernelExpansion) -> str
 
 
 def append_tree(graph: Graph, tree: ExpansionTree) -> None:
-    """Append the nodes of a tree that make F (n, q) of X."""
+    """Append the nodes of a tree that make F (n, q) of X. The body of `Scan` uses no name of the graph."""
     kernel, tables = str(tree.kernel), tree_tables(tree)
     n_inner, d = tables.directions.shape
     # A leaf is its own child, and its hyperplane is that of zeros.
@@ -264,13 +264,14 @@ def append_tree(graph: Graph, tree: ExpansionTree) -> None:
     right = graph.constant("right_children", np.append(places[:, 1], leaves))
     directions = graph.constant("directions", np.vstack([tables.directions, np.zeros((1, d))]))
     thresholds = graph.constant("thresholds", np.append(tables.thresholds, 0.0))
-    norm = graph.Sqrt(graph.ReduceSumSquare("X", [1], keepdims=0))
+    # onnxruntime's `Scan` takes no empty sequence, so a sample of zeros follows the others.
+    X = graph.Concat("X", np.zeros((1, d)), axis=0)
+    norm = graph.Sqrt(graph.ReduceSumSquare(X, [1], keepdims=0))
     length = graph.Where(graph.Equal(norm, 0.0), 1.0, norm)
-    n = graph.Shape("X", start=0, end=1)
-    node = graph.Expand([0], n)
+    node = graph.Expand([0], graph.Shape(X, start=0, end=1))
     for _ in range(tables.depth):
         inner = graph.Min(node, [n_inner])
-        products = graph.Mul("X", graph.Gather(directions, inner))
+        products = graph.Mul(X, graph.Gather(directions, inner))
         border = graph.Mul(graph.Gather(thresholds, inner), length)
         is_left = graph.Greater(graph.ReduceSum(products, [1], keepdims=0), border)
         children = [graph.Gather(side, node) for side in (left, right)]
@@ -283,27 +284,27 @@ def append_tree(graph: Graph, tree: ExpansionTree) -> None:
         # The constant carries gamma.
         vectors = tree.gamma * vectors
     sample = Graph(graph.dtype, graph, is_body=True)
-    x, place = sample.Gather("X", "i"), sample.Gather(leaf_places, "i")
+    x, place = "x", "place"
     leaf = sample.Unsqueeze(place, [0])
-    first = sample.Gather(graph.constant("starts", starts[:-1]), leaf)
-    end = sample.Gather(graph.constant("ends", starts[1:]), leaf)
-    leaf_members = sample.Slice(graph.constant("members", members), first, end)
-    Z = sample.Gather(graph.constant("vectors", vectors), leaf_members)
-    B = sample.Slice(graph.constant("coefficients", coefficients), first, end)
+    first = sample.Gather(sample.constant("starts", starts[:-1]), leaf)
+    end = sample.Gather(sample.constant("ends", starts[1:]), leaf)
+    leaf_members = sample.Slice(sample.constant("members", members), first, end)
+    Z = sample.Gather(sample.constant("vectors", vectors), leaf_members)
+    B = sample.Slice(sample.constant("coefficients", coefficients), first, end)
     if kernel in UNIT_DIAGONAL_KERNELS:
         distances = sample.ReduceSum(_term(sample, kernel, x, Z), [1], keepdims=0)
         K = _of_distances(sample, distances, kernel, tree.gamma)
     else:
         K = _of_products(sample, sample.MatMul(Z, x), tree)
-    b = sample.Gather(graph.constant("intercepts", tables.intercepts), place)
+    b = sample.Gather(sample.constant("intercepts", tables.intercepts), place)
     line = sample.Add(sample.MatMul(K, B), b)
-    goes = sample.Identity("go")
     body = sample.build(
         "sample",
-        [sample.typed("i", dtype=np.int64), sample.typed("go", dtype=np.bool_)],
-        [sample.typed(goes, dtype=np.bool_), sample.typed(line, tables.intercepts.shape[1])],
+        [sample.typed(x, d), sample.typed(place, dtype=np.int64)],
+        [sample.typed(line, tables.intercepts.shape[1])],
     )
-    graph.Loop(graph.Squeeze(n, [0]), True, body=body, name="F")
+    lines = graph.Scan(X, leaf_places, num_scan_inputs=2, body=body)
+    graph.Slice(lines, [0], graph.Shape("X", start=0, end=1), name="F")
 
 
 def _without_empty_leaves(
