@@ -228,13 +228,15 @@ def shapley_values(
     n_jobs: int,
 ) -> _Shapley: ...
 
-class _Tuning(TypedDict):
+class _Tuning(TypedDict, total=False):
     block: int
     max_block: int
     nested_block: int
     cheap_kernel: int
-    newton_steps: NotRequired[bool]
-    active_set: NotRequired[bool]
+    min_subsampled: int
+    newton_steps: bool
+    active_set: bool
+    fast_sums: bool
 
 class _Solver(TypedDict):
     tol: float
@@ -245,7 +247,7 @@ class _Solver(TypedDict):
     progress: ProgressCallback | None
     n_jobs: int
     start: tuple[_Indices, _Floats, _Floats | None] | None
-    tuning: _Tuning | None
+    tuning: NotRequired[_Tuning | None]
     keep_interrupted: bool
 
 class _Classification(TypedDict):
