@@ -94,7 +94,7 @@ pub struct PursuitParams<'a> {
     pub max_kept_values: usize,
     /// Upper bound on the target's squared norm that replaces it, since the norm costs m^2 kernel values. Used only with
     /// candidates and the feature-space norm.
-    pub norm_bound: Option<f64>,
+    pub(crate) norm_bound: Option<f64>,
 }
 
 impl PursuitParams<'_> {
