@@ -14,6 +14,14 @@ from svmarrow._support.progress import ProgressCallback
 from svmarrow.expansion.kernel_expansion import TrainingKernel
 
 __all__ = [
+    "DEFAULT_DICTIONARY_BYTES",
+    "DEFAULT_SAMPLE_SIZE",
+    "MAX_ASYMMETRY",
+    "MAX_CACHED_COLUMN_BYTES",
+    "MAX_LISTED_FEATURES",
+    "MAX_SPLIT_BYTES",
+    "MAX_SUBSEQUENCE_LENGTH",
+    "MIN_PAIR_PROBABILITY",
     "Cascade",
     "Expansion",
     "Features",
@@ -86,6 +94,15 @@ __all__ = [
     "write_model",
     "write_svmlight",
 ]
+
+DEFAULT_DICTIONARY_BYTES: int
+DEFAULT_SAMPLE_SIZE: int
+MAX_ASYMMETRY: float
+MAX_CACHED_COLUMN_BYTES: int
+MAX_LISTED_FEATURES: int
+MAX_SPLIT_BYTES: int
+MAX_SUBSEQUENCE_LENGTH: int
+MIN_PAIR_PROBABILITY: float
 
 _Csr: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
 _Rows: TypeAlias = NDArray[Any] | _Csr

@@ -26,8 +26,9 @@ use crate::simd::micro::{Block, IdentityMap, Measure, PanelView, SparseBlock, pa
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// Maximum number of features for which a panel has a list of all features instead of a table.
-const MAX_LISTED_FEATURES: usize = 1 << 15;
+/// Maximum number of features for which a panel of sparse rows, in the pools of online learners, has a list of all features
+/// (4 bytes each) instead of a table of those that occur.
+pub const MAX_LISTED_FEATURES: usize = 1 << 15;
 /// Maximum number of lines of a sparse panel for each entry before unused lines are removed.
 const MAX_LINES_PER_ENTRY: usize = 2;
 /// An odd factor of 64 bits without a pattern (of 2^64 divided by the golden ratio).

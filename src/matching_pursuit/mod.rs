@@ -47,10 +47,12 @@ mod source;
 mod state;
 mod task;
 
+pub use column_cache::MAX_CACHED_COLUMN_BYTES;
 pub use curve::{Coefficients, Curve, Fit};
+pub use dictionary::DEFAULT_SAMPLE_SIZE;
 pub use loss::{BuiltIn, Derivative, Loss};
 pub use source::{Columns, Functions, KernelFunctions, RowSet};
-pub use task::{MatchingParams, Measure, Storage, Task, Validation, Variant};
+pub use task::{DEFAULT_DICTIONARY_BYTES, MatchingParams, Measure, Storage, Task, Validation, Variant};
 
 use crate::context::{Context, Stop};
 use crate::error::{Error, Result};

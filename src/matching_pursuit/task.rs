@@ -7,6 +7,8 @@ use crate::memory::try_vec;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
+/// Maximum number of bytes of a stored dictionary, unless the caller sets it; above it, each step evaluates a sample.
+pub const DEFAULT_DICTIONARY_BYTES: usize = 2_000_000_000;
 /// Largest magnitudes of targets with squared loss.
 const TARGETS: Range<f64> = 1e-130..1e140;
 
@@ -189,7 +191,7 @@ impl MatchingParams {
             tolerance: 0.0,
             patience: None,
             measure: Measure::Loss,
-            storage: Storage { single: false, budget: 2_000_000_000 },
+            storage: Storage { single: false, budget: DEFAULT_DICTIONARY_BYTES },
             sample: None,
             seed: 0,
         }
