@@ -57,10 +57,20 @@ impl PythonStream {
         });
         self.buffer.clear();
         sent.map_err(|error: PyErr| {
-            let copy = Python::attach(|py| error.clone_ref(py));
-            self.raised.get_or_insert(copy);
-            error.into()
+            let system_error = Python::attach(|py| as_system_error(py, &error));
+            self.raised.get_or_insert(error);
+            system_error
         })
+    }
+}
+
+/// Returns the exception of a stream as the error that a program reports: that of the system has its kind and its reason, as for
+/// the crate's program.
+fn as_system_error(py: Python<'_>, error: &PyErr) -> io::Error {
+    let converted = io::Error::from(error.clone_ref(py));
+    match error.value(py).getattr(intern!(py, "strerror")).and_then(|reason| reason.extract::<String>()) {
+        Ok(reason) => io::Error::new(converted.kind(), reason),
+        Err(_) => converted,
     }
 }
 
