@@ -1,4 +1,13 @@
-//! Tiles of kernel values: blocks of rows against packed panels, and the solver's source of kernel rows.
+//! Tiles of kernel values: blocks of rows against packed panels, and [`KernelRows`], the solver's source of kernel rows.
+//!
+//! Problem: a solver asks for a few rows of K at a time, against a fixed list of columns. The columns are packed once into panels;
+//! a block of rows is packed for each call, and stays in the second-level cache while groups of panels pass by. Values of
+//! precomputed kernels and of user-defined functions come through the same interface, and products with K in few columns
+//! are sums of Gaussians (`fast_gauss`) if that costs less.
+//!
+//! Invariant: a value has the same bits in every tile, for any list of rows or columns and any number of threads.
+//!
+//! Cost: rows x columns kernel values for [`KernelRows::compute`]; memory one packed copy of the columns, one tile a thread.
 
 use super::Kernel;
 use super::distances::{DistanceWorkspace, squared_distances};

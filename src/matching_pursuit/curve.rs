@@ -1,5 +1,7 @@
-//! A finished pursuit: coefficients, losses along the path,  and when to stop: the capacity of a pursuit is its number of functions, and validation rows say
-//! how many are enough (Vincent and Bengio, 2.1).
+//! A finished pursuit: coefficients and losses along the path; and the early stopping of a running one.
+//!
+//! The capacity of a pursuit is its number of functions. Validation rows decide how many are enough (Vincent and Bengio, 2.1): the
+//! pursuit ends after `patience` steps without a better loss or error rate, and the curve keeps all sizes.
 
 use super::task::{MatchingParams, Measure, Task, Validation};
 use crate::argmax::argmax;

@@ -1,4 +1,7 @@
 //! The learning task, and the parameters of a pursuit: variants, sizes, stopping, storage.
+//!
+//! Both are checked once, before the dictionary is evaluated, so that the steps need no checks. Cost: a pass over the targets and
+//! the weights.
 
 use super::loss::Loss;
 use super::source::{Functions, RowSet};

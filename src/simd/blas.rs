@@ -1,4 +1,12 @@
 //! Dense products of the solvers: sums in double precision from rows in single or double precision.
+//!
+//! Problem: solvers store kernel values in single precision, which halves the memory traffic that bounds them, while their
+//! gradients need sums in double precision. Values are converted as they are loaded, several rows share a pass over a sum,
+//! and compensated products give twice the precision where terms cancel.
+//!
+//! Invariant: the bits of a sum depend on its numbers and on the instruction set, not on the other sums of a call.
+//!
+//! Source: compensated sums and products after Ogita, Rump and Oishi, Accurate sum and dot product, 2005.
 
 use super::{Isa, Operation, Real, Vector, run, vectorized};
 

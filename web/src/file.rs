@@ -1,4 +1,6 @@
 //! Model files: those of estimators and of expansions that `svmarrow.save` writes in Python, if plain numbers are their input.
+//!
+//! A field that changes predictions and is not supported here is an error, so that no model predicts differently in a browser.
 
 use crate::model::{Model, Predictor};
 use serde_json::{Map, Value, json};

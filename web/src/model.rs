@@ -1,4 +1,8 @@
 //! Fitting, prediction, compression and leave-one-out predictions: the estimators of the crate behind one type.
+//!
+//! JavaScript passes names and numbers. Here they become an estimator with checked parameters ([`Training`]) and a fitted
+//! [`Model`], which maps indices of classes to labels and applies the standardization that a loaded file holds. All work is done on
+//! the calling thread.
 
 use crate::options::Options;
 use ndarray::{Array2, Axis, aview1};

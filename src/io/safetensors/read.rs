@@ -1,4 +1,9 @@
-//! Reading: the container, then each expansion out of its parts, then what is left as arrays.
+//! Reading of a model file: the container, then each expansion from its tensors; the remaining tensors are arrays of the caller.
+//!
+//! A file may come from a stranger. Shapes, types, indices and numbers are checked before they are used, no length that the file
+//! states is allocated unless the file has as many bytes, and every fault is an error that names the part.
+//!
+//! Cost: a pass over the bytes; memory the file and the arrays.
 
 use std::collections::BTreeMap;
 use std::io::Read;
