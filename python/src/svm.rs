@@ -229,9 +229,9 @@ pub(crate) fn fit_svc<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let (given, cost) = (task.read()?, kernel.cost(&rows));
+    let (classification, cost) = (task.read()?, kernel.cost(&rows));
     let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
-        let task = Classification { start: start.map(Start::reborrow), ..given.task() };
+        let task = Classification { start: start.map(Start::reborrow), ..classification.task() };
         fit_classifier(kernel, rows, &task, params, ctx)
     })?;
     let result = fields!(
@@ -261,9 +261,9 @@ pub(crate) fn fit_svr<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let (given, cost) = (task.read()?, kernel.cost(&rows));
+    let (regression, cost) = (task.read()?, kernel.cost(&rows));
     let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
-        let task = Regression { start: start.map(Start::reborrow), ..given };
+        let task = Regression { start: start.map(Start::reborrow), ..regression };
         fit_regression(kernel, rows, &task, params, ctx)
     })?;
     machine_model(py, model, interrupted)

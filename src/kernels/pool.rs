@@ -460,7 +460,7 @@ mod tests {
                     (VectorPool::new(d, sparse), formula.row(d), PoolWorkspace::new());
                 for i in 0..n {
                     row.load(&rows, i);
-                    assert!(data[i * d..(i + 1) * d] == *row.given());
+                    assert!(data[i * d..(i + 1) * d] == *row.unscaled());
                     pool.push(&row).unwrap();
                     bits.extend(pool.values(&formula, &row, &mut workspace).iter().map(|v| v.to_bits()));
                     bits.push((formula.self_value(&row) as f32).to_bits());

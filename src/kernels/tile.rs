@@ -98,9 +98,9 @@ fn write_values<T: Real, O: Real>(values: &[T], out: &mut [O]) {
     if size_of::<T>() == size_of::<O>() {
         let values: &[O] = bytemuck::cast_slice(values);
         let (pieces, remainder) = values.as_chunks::<PIECE>();
-        let (out_pieces, out_rest) = out.as_chunks_mut::<PIECE>();
+        let (out_pieces, out_remainder) = out.as_chunks_mut::<PIECE>();
         out_pieces.iter_mut().zip(pieces).for_each(|(out, piece)| *out = *piece);
-        out_rest.iter_mut().zip(remainder).for_each(|(out, value)| *out = *value);
+        out_remainder.iter_mut().zip(remainder).for_each(|(out, value)| *out = *value);
     } else {
         out.iter_mut().zip(values).for_each(|(out, value)| *out = O::from_f64(value.to_f64()));
     }

@@ -36,15 +36,15 @@ impl ColumnCache {
                 .best_candidates(p, COLUMNS_PER_BATCH, |p| self.0.iter().any(|(waiting, _)| *waiting == p));
             let columns = dictionary.columns(&list, ctx)?;
             let columns = columns.chunks_exact(columns.len() / list.len());
-            let mut rests: Vec<ColumnResidual> =
+            let mut residuals: Vec<ColumnResidual> =
                 columns.map(|column| ColumnResidual::of(column.to_vec())).collect();
             let mut lines = Vec::new();
             for &p in &list {
                 lines.extend(levels.line(p)[..levels.n_final_vectors()].iter().copied());
             }
-            basis.orthogonalize(&mut rests, &mut lines, ctx)?;
+            basis.orthogonalize(&mut residuals, &mut lines, ctx)?;
             // The column requested is the newest.
-            self.0.extend(list.into_iter().zip(rests).rev());
+            self.0.extend(list.into_iter().zip(residuals).rev());
             let column_bytes = dictionary.rows().max(1) * size_of::<f64>();
             let capacity = (MAX_CACHED_COLUMN_BYTES / column_bytes).max(COLUMNS_PER_BATCH);
             self.0.drain(..self.0.len().saturating_sub(capacity));

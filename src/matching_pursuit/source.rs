@@ -305,12 +305,12 @@ mod tests {
         let points: Rows<'_> = Rows::from_shape((2, 1), &index).unwrap();
         let precomputed = KernelFunctions::new(Kernel::Precomputed, points, rows, None).unwrap();
         let (x, none) = (ArrayView2::from_shape((7, 3), &x).unwrap(), Array2::zeros((0, 3)));
-        let given = Columns::new(x, none.view()).unwrap();
-        let (mut one, mut two) = (Array2::zeros((2, 7)), Array2::zeros((2, 7)));
-        precomputed.fill(&[0, 1], RowSet::Training, one.view_mut(), Context::SEQUENTIAL).unwrap();
-        given.fill(&[2, 0], RowSet::Training, two.view_mut(), Context::SEQUENTIAL).unwrap();
-        assert_eq!(one, two);
-        assert_eq!(one.row(1), x.column(0));
+        let columns = Columns::new(x, none.view()).unwrap();
+        let (mut from_kernel, mut from_columns) = (Array2::zeros((2, 7)), Array2::zeros((2, 7)));
+        precomputed.fill(&[0, 1], RowSet::Training, from_kernel.view_mut(), Context::SEQUENTIAL).unwrap();
+        columns.fill(&[2, 0], RowSet::Training, from_columns.view_mut(), Context::SEQUENTIAL).unwrap();
+        assert_eq!(from_kernel, from_columns);
+        assert_eq!(from_kernel.row(1), x.column(0));
         let beyond = [3.0];
         let points: Rows<'_> = Rows::from_shape((1, 1), &beyond).unwrap();
         assert!(KernelFunctions::new(Kernel::Precomputed, points, rows, None).is_err());

@@ -132,7 +132,7 @@ pub fn reduce(
     ctx: Context<'_>,
 ) -> Result<Path> {
     let (m, q, max_vectors) = (target.len(), target.outputs(), reducer.max_vectors());
-    let whole = candidates.map_or(m, |rows| rows.rows());
+    let n_candidates = candidates.map_or(m, |rows| rows.rows());
     let fits = |size: usize| reducer.bytes(size, q) <= limits.memory;
     let too_much = |size: usize| {
         Error::param(
@@ -145,20 +145,24 @@ pub fn reduce(
         )
     };
     let chunk = match limits.chunk {
-        Some(chunk) if chunk < (2 * max_vectors).max(4) && chunk < whole => {
+        Some(chunk) if chunk < (2 * max_vectors).max(4) && chunk < n_candidates => {
             let rule =
                 format!("at least {}, twice the number of vectors to choose", (2 * max_vectors).max(4));
             return Err(Error::param("chunk", chunk, rule));
         }
-        _ => limits.chunk_size(reducer, whole, q),
+        _ => limits.chunk_size(reducer, n_candidates, q),
     };
-    if !fits(chunk.min(whole)) {
-        return Err(too_much(chunk.min(whole)));
+    if !fits(chunk.min(n_candidates)) {
+        return Err(too_much(chunk.min(n_candidates)));
     }
     if let (Some(rows), Reducer::Pursuit(params)) = (candidates, reducer) {
         let rule = "None where the candidates are not the model's own vectors";
         Error::check_param(chunk >= rows.rows() || limits.chunk.is_none(), "chunk", chunk, rule)?;
-        return if fits(whole) { pursuit(target, candidates, params, ctx) } else { Err(too_much(whole)) };
+        return if fits(n_candidates) {
+            pursuit(target, candidates, params, ctx)
+        } else {
+            Err(too_much(n_candidates))
+        };
     }
     if chunk >= m {
         return reducer.run(target, max_vectors, false, ctx);

@@ -109,7 +109,7 @@ pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
     });
 }
 
-/// Adds alpha x to y, and the rounding errors to `remainder`, so that y + rest is as if summed in twice the precision.
+/// Adds alpha x to y, and the rounding errors to `remainder`, so that y + remainder is as if summed in twice the precision.
 pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], remainder: &mut [f64]) {
     assert!(x.len() == y.len() && y.len() == remainder.len());
     vectorized!([] (alpha: f64, x: &[f64], y: &mut [f64], remainder: &mut [f64]) {

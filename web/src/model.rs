@@ -391,7 +391,10 @@ impl Model {
 
     /// Returns the index of the class of a label.
     fn class_of(&self, label: f64) -> f64 {
-        self.labels.iter().position(|own| own.as_f64() == Some(label)).map_or(f64::NAN, |index| index as f64)
+        self.labels
+            .iter()
+            .position(|class| class.as_f64() == Some(label))
+            .map_or(f64::NAN, |index| index as f64)
     }
 
     fn exact_leave_one_out(
