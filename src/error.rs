@@ -27,7 +27,7 @@ pub enum Error {
     Param {
         /// Name as the caller knows it.
         name: &'static str,
-        /// The value given.
+        /// The value as text.
         value: String,
         /// The accepted values, as the end of the sentence "it must be ...".
         rule: String,
@@ -88,7 +88,7 @@ pub enum Error {
     /// A file does not follow its format.
     #[error("{}{}: {message}", path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
     Format {
-        /// The file.
+        /// The path as the caller gave it.
         path: PathBuf,
         /// Line number counted from 1; 0 when the format has no lines.
         line: usize,
@@ -98,7 +98,7 @@ pub enum Error {
     /// The operating system refused to read or write a file.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The path as the caller gave it.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,

@@ -21,7 +21,7 @@ use ndarray::Array2;
 
 /// A model whose outputs are those of a kernel expansion.
 pub trait Model: Sized {
-    /// Returns the expansion.
+    /// Returns the expansion, which holds the vectors, the coefficients and the intercepts.
     fn expansion(&self) -> &KernelExpansion;
 
     /// Returns the same model with another expansion, as a reduction needs it.

@@ -60,11 +60,11 @@ pub enum Game {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ShapleyParams<'a> {
-    /// The game.
+    /// The value of a coalition of players.
     pub game: Game,
     /// The player of each column, (d,): numbers from 0 to `players` - 1.
     pub player_of: &'a [usize],
-    /// Number of players P.
+    /// Number of players P, each of which has some columns or none.
     pub players: usize,
 }
 

@@ -51,7 +51,6 @@ impl GaussTargets {
         GaussSum::new(plan, (&sources, weights), &self.points, ctx).map(Some)
     }
 
-    /// Returns the number of bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.points.len() * size_of::<f64>()
     }

@@ -202,7 +202,6 @@ pub(super) fn open<'a>(path: &Path, ctx: Context<'a>) -> Result<(Monitored<'a, O
     Ok((Monitored::new(file, "read", (length > 0).then_some(length), ctx), length))
 }
 
-/// Opens a text file for reading.
 pub(super) fn open_text<'a>(path: &Path, ctx: Context<'a>) -> Result<BufReader<Monitored<'a, OpenFile<'a>>>> {
     Ok(BufReader::with_capacity(BYTES_PER_CHECK, open(path, ctx)?.0))
 }

@@ -55,7 +55,7 @@ const VERSION: &str = "1";
 pub struct Array<'a> {
     /// Type of the elements.
     pub dtype: Dtype,
-    /// Sizes.
+    /// Sizes of the dimensions, the slowest first; empty for a number.
     pub shape: Vec<usize>,
     /// The elements, row-major, little endian.
     pub bytes: Cow<'a, [u8]>,

@@ -211,7 +211,6 @@ impl<T: Real> Panels<T> {
         }
     }
 
-    /// Returns the standardization of the rows.
     pub(super) fn standardization(&self) -> &Standardization {
         &self.standardization
     }
@@ -241,7 +240,6 @@ impl<T: Real> Panels<T> {
         SlotMap::new(if matches!(self.data, Data::Sparse(..)) { self.features } else { 0 })
     }
 
-    /// Returns the number of panels.
     pub(super) fn count(&self) -> usize {
         self.norms.len() / self.width
     }
@@ -251,7 +249,6 @@ impl<T: Real> Panels<T> {
         self.width
     }
 
-    /// Returns the number of bytes held.
     pub(super) fn bytes(&self) -> usize {
         let values = match &self.data {
             Data::Dense(values) => size_of_val(values.as_slice()),
@@ -431,7 +428,6 @@ pub(super) struct RowBlock<T> {
 }
 
 impl<T: Real> RowBlock<T> {
-    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.norms.len()
     }

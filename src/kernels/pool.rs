@@ -231,7 +231,6 @@ impl<T: Real> VectorPool<T> {
         Self { features, sparse, width: panel_width::<T>(), len: 0, panels: Vec::new() }
     }
 
-    /// Returns the number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -100,7 +100,6 @@ impl<T: Real> RowBuffer<T> {
         self.norm = [T::from_f64(self.squared_norm)];
     }
 
-    /// Returns the number of features.
     pub(crate) fn features(&self) -> usize {
         self.features
     }
@@ -174,7 +173,6 @@ impl RowWriter {
         Self { features, rows: 0, values, structure: sparse.then(|| (vec![0], Vec::new())) }
     }
 
-    /// Appends a row.
     pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) -> Result<()> {
         let stored = row.unscaled().len();
         match &mut self.values {
@@ -196,7 +194,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Returns the collected rows.
     pub(crate) fn finish(self) -> OwnedRows {
         const WHOLE: &str = "only whole rows are pushed";
         let (shape, cols) = ((self.rows, self.features), self.features);

@@ -197,7 +197,7 @@ impl<'a> KernelRows<'a> {
         &self.rows
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns, which is the length of a kernel row.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -207,7 +207,7 @@ impl<'a> KernelRows<'a> {
         self.computed.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes held.
+    /// Returns the number of bytes of the packed columns.
     pub fn bytes(&self) -> usize {
         let packed = match &self.packed {
             Packed::Single(panels) => panels.bytes(),

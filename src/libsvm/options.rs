@@ -47,7 +47,7 @@ pub struct TrainOptions {
     pub gamma: f64,
     /// `-r`.
     pub coef0: f64,
-    /// `-c`.
+    /// `-c`, before the factors of the classes.
     pub c: f64,
     /// `-n`.
     pub nu: f64,

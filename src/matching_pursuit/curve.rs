@@ -40,7 +40,7 @@ pub enum Coefficients {
 pub struct Fit {
     /// Candidates in the order in which they joined the basis, after the constant where it is there from the start.
     pub order: Vec<usize>,
-    /// Coefficients.
+    /// Coefficients of all sizes, from which those of any size are read.
     pub coefficients: Coefficients,
     /// Sizes and losses.
     pub curve: Curve,

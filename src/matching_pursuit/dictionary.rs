@@ -40,7 +40,7 @@ enum Values {
     Drawn(usize),
 }
 
-/// A dictionary.
+/// Functions by their values on the training rows, stored or computed on request.
 pub(super) struct Dictionary<'a> {
     parts: &'a [&'a dyn Functions],
     starts: Vec<usize>,

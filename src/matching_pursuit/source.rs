@@ -22,7 +22,7 @@ const MAX_RELATIVE_ROUNDING: f64 = 1e-6;
 
 const ROW_MAJOR: &str = "values are written to row-major lines";
 
-/// A set of rows.
+/// The rows on which functions are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSet {
     /// The rows of the loss.
@@ -36,7 +36,7 @@ pub trait Functions: Sync {
     /// Number of functions.
     fn count(&self) -> usize;
 
-    /// Number of rows of a set.
+    /// Returns the number of rows of a set; it is 0 for the validation rows if there are none.
     fn rows(&self, set: RowSet) -> usize;
 
     /// Returns the share of a function's squared norm up to which its squared distance from the span of others counts as zero; 0

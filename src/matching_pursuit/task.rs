@@ -48,7 +48,7 @@ pub struct Task<'a> {
     pub weights: Option<&'a [f64]>,
     /// If true, the constant function is in the basis from the start.
     pub constant: bool,
-    /// The loss.
+    /// The loss of an output, summed over the outputs.
     pub loss: &'a dyn Loss,
     /// If true, the loss is squared error, whose best coefficients are known.
     pub squared: bool,
@@ -142,7 +142,7 @@ pub enum Variant {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MatchingParams {
-    /// The variant.
+    /// The rule that chooses functions and updates coefficients.
     pub variant: Variant,
     /// Maximum number of functions.
     pub functions: usize,

@@ -21,7 +21,7 @@ const RIDGE: f64 = 1e-12;
 pub struct Sigmoid {
     /// Factor of the output; negative where larger outputs are more probable.
     pub a: f64,
-    /// Offset.
+    /// Offset: the negative log odds at the output 0.
     pub b: f64,
 }
 

@@ -29,11 +29,11 @@ use crate::simd::blas::dot;
 /// The method of selection and its parameters.
 #[derive(Debug, Clone)]
 pub enum Reducer<'a> {
-    /// A pursuit.
+    /// A pursuit: vectors enter one by one, and few kernel values are stored.
     Pursuit(PursuitParams<'a>),
     /// A method that needs the whole kernel matrix.
     Matrix {
-        /// The method.
+        /// The method that orders the vectors by their kernel matrix.
         method: &'a dyn Method,
         /// Maximum number of vectors.
         max_vectors: usize,
@@ -53,7 +53,6 @@ pub struct Limits {
 }
 
 impl Reducer<'_> {
-    /// Returns the maximum number of vectors.
     fn max_vectors(&self) -> usize {
         match self {
             Self::Pursuit(params) => params.max_vectors,

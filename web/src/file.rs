@@ -26,7 +26,6 @@ fn refuse(message: impl Into<String>) -> Error {
     Error::Format { path: Path::new(FILE).to_path_buf(), line: 0, message: message.into() }
 }
 
-/// Reads a model.
 pub(crate) fn load(bytes: &[u8]) -> Result<Model> {
     let mut file = from_bytes(bytes, Path::new(FILE))?;
     let description: Value =

@@ -137,7 +137,6 @@ impl Training {
         Ok(Self(estimator))
     }
 
-    /// Fits the estimator.
     pub(crate) fn fit(self, rows: Rows<'_>, targets: &[f64]) -> Result<Model> {
         let (labels, indices) = if self.classifies() { encoded(targets)? } else { Default::default() };
         let predictor = match &self.0 {

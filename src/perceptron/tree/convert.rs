@@ -163,7 +163,6 @@ struct Source<'a> {
     params: &'a ConvertParams,
 }
 
-/// The rows of a node.
 #[derive(Default)]
 struct NodeRows {
     /// The rows that reach it.

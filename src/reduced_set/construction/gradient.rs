@@ -153,7 +153,6 @@ struct Student {
 }
 
 impl Student {
-    /// Returns the expansion as a result.
     fn construction(&self, losses: Vec<f64>, stop: Stop) -> Result<Construction> {
         let m = self.coefficients.len() / self.intercepts.len();
         let rule = "vectors and coefficients have a line each";

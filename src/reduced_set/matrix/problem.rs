@@ -124,7 +124,6 @@ impl Coefficients {
         Self { outputs, changes, vector_of_step: Vec::new(), steps_of_size: Vec::new(), last }
     }
 
-    /// Returns q.
     pub(crate) fn outputs(&self) -> usize {
         self.outputs
     }

@@ -126,7 +126,6 @@ impl PursuitParams<'_> {
         Error::check_param(some, "sample", 0, "at least 1")
     }
 
-    /// Returns the rule of the steps.
     fn rule(&self) -> Rule {
         match self.selection {
             Selection::Basic => Rule::Basic,
@@ -234,7 +233,6 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    /// Returns the stepper of some outputs.
     fn stepper(&self, outputs: Range<usize>) -> Result<Stepper<'s, 'a>> {
         let rule = self.params.rule();
         match self.params.sample {
@@ -385,7 +383,6 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         Ok(StopReason::Converged)
     }
 
-    /// Returns the path.
     fn path(self, reason: StopReason) -> Result<Path> {
         let m = self.order.len();
         let factor = if self.lines.is_empty() { None } else { Some(matrix_of_rows(&self.lines)?) };

@@ -64,7 +64,6 @@ enum Products<'a> {
     },
 }
 
-/// Options of a space.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpaceOptions {
     /// True if steps consider all candidates.
@@ -219,12 +218,10 @@ impl<'a> Space<'a> {
         })
     }
 
-    /// Returns the number of candidates.
     pub(super) fn len(&self) -> usize {
         self.pool.rows()
     }
 
-    /// Returns q.
     pub(super) fn outputs(&self) -> usize {
         self.outputs
     }

@@ -70,7 +70,6 @@ impl FreeFactor {
     }
 }
 
-/// The end of a move.
 enum MoveEnd {
     /// At the minimum over the free variables.
     Minimum,
