@@ -73,7 +73,7 @@ pub enum Error {
         /// The largest entry on the diagonal.
         largest: f64,
     },
-    /// A kernel whose values between some vectors are no inner products, where distances are asked for.
+    /// A kernel whose values between some vectors are no inner products, where distances are needed.
     #[error(
         "kernel={kernel} is not allowed: it must be positive semidefinite on the vectors for a distance in feature \
          space, but a squared length is {evidence:.3e}; compare predictions on rows instead \

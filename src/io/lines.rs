@@ -1,7 +1,7 @@
 //! Numbered lines of a text file, and the `index:value` grammar that svmlight data and LIBSVM models share.
 //!
-//! Held in memory: one line. A line may be as long as its row needs, up to a bound that no row reaches and that
-//! keeps a stream without line ends from filling the memory.
+//! Numbers are decimal, and must be finite. One line is in memory at a time. A line may be as long as its row needs, up to a
+//! bound that no row reaches, so that a stream without line ends does not fill the memory. Cost: a pass over the bytes.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -28,7 +28,7 @@ pub(super) fn check_columns(rows: Rows<'_>) -> Result<()> {
 /// Characters of an offending token that an error repeats.
 const EXCERPT: usize = 40;
 
-/// A reader of numbered lines.
+/// A reader of lines that are numbered from 1.
 pub(crate) struct Lines<'p, R> {
     reader: R,
     path: &'p Path,
@@ -56,7 +56,7 @@ impl<'p, R: BufRead> Lines<'p, R> {
             if part.is_empty() {
                 break;
             }
-            make_room(&mut self.buffer, part.len())?;
+            reserve_more(&mut self.buffer, part.len())?;
             self.buffer.extend_from_slice(part);
             let read = part.len();
             self.reader.consume(read);
@@ -111,8 +111,9 @@ impl<'p, R: BufRead> Lines<'p, R> {
     }
 }
 
-/// Room for more items, by a quarter at a time: doubling would take three times the numbers when it moves them.
-fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
+/// Reserves memory for more items, a quarter of the present ones at a time: doubling would take three times the memory of the
+/// items while they are moved.
+fn reserve_more<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() < more {
         let capacity = (values.len() / 4).max(more).max(1 << 8);
         values.try_reserve_exact(capacity).map_err(|_| {
@@ -123,14 +124,14 @@ fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     Ok(())
 }
 
-/// Copies the items at some places.
+/// Returns copies of the items at some places.
 fn selected<T: Copy>(values: &[T], places: &[usize]) -> Result<Vec<T>> {
     places.iter().map(|&place| values[place]).try_collect_vec()
 }
 
 /// Appends an item to a vector that grows with the file.
 pub(crate) fn push<T>(values: &mut Vec<T>, item: T) -> Result<()> {
-    make_room(values, 1)?;
+    reserve_more(values, 1)?;
     values.push(item);
     Ok(())
 }

@@ -35,7 +35,7 @@ pub struct ReadOptions {
 /// Rows and targets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SvmlightData {
-    /// (n, d), [`OwnedRows::CsrF64`] or, when asked for, [`OwnedRows::CsrF32`]; zeros written out stay stored.
+    /// (n, d), [`OwnedRows::CsrF64`] or, if requested, [`OwnedRows::CsrF32`]; zeros written out stay stored.
     pub rows: OwnedRows,
     /// (n,), the first number of each line.
     pub targets: Vec<f64>,

@@ -77,7 +77,7 @@ pub struct KernelFunctions<'a> {
     points: Rows<'a>,
     training: Rows<'a>,
     validation: Option<Rows<'a>>,
-    /// The sets as kernel values want them, made when they are first asked for: a pursuit asks for one function a step.
+    /// The sets in the form that kernel values are computed from, made at the first request: a pursuit requests one function a step.
     double: Packed<f64>,
     single: Packed<f32>,
 }

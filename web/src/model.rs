@@ -28,7 +28,7 @@ const PLACES: usize = 2;
 /// The default number of steps of a construction; a page does not wait for the 20,000 or more of the Python package.
 const STEPS: u64 = 4000;
 
-/// What a model predicts.
+/// A fitted model of the crate, by the kind of its predictions.
 pub(crate) enum Predictor {
     Classifier(Classifier<usize>),
     Regressor(Regressor),

@@ -21,7 +21,7 @@ use svmarrow::libsvm::{Failure, PROGRAMS, Program, Streams};
 /// Number of bytes of output that are written together.
 const OUTPUT_BYTES: usize = 1 << 16;
 
-/// The programs beside LIBSVM's.
+/// The programs that LIBSVM does not have.
 const MODEL_PROGRAMS: [Program; 2] = [
     Program { name: "compress", usage: models::COMPRESS_USAGE, run: models::compress },
     Program { name: "convert", usage: models::CONVERT_USAGE, run: models::convert },

@@ -36,7 +36,7 @@ pub enum Loss {
 /// A loss with its constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objective {
-    /// What the outputs of the small expansion are compared with.
+    /// The kind of loss: the numbers with which the outputs of the small expansion are compared.
     pub loss: Loss,
     /// The classes that an output separates, for losses of answers.
     pub coding: Coding,
