@@ -131,7 +131,6 @@ impl<T: bytemuck::Pod> RowCache<T> {
         out
     }
 
-    /// Returns a cached row.
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[T] {
         let start = (self.slot_of[row] as usize - 1) * self.len;

@@ -27,7 +27,7 @@ pub enum Error {
     Param {
         /// Name as the caller knows it.
         name: &'static str,
-        /// The value given.
+        /// The value as text.
         value: String,
         /// The accepted values, as the end of the sentence "it must be ...".
         rule: String,
@@ -73,7 +73,7 @@ pub enum Error {
         /// The largest entry on the diagonal.
         largest: f64,
     },
-    /// A kernel whose values between some vectors are no inner products, where distances are asked for.
+    /// A kernel whose values between some vectors are no inner products, where distances are needed.
     #[error(
         "kernel={kernel} is not allowed: it must be positive semidefinite on the vectors for a distance in feature \
          space, but a squared length is {evidence:.3e}; compare predictions on rows instead \
@@ -88,7 +88,7 @@ pub enum Error {
     /// A file does not follow its format.
     #[error("{}{}: {message}", path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
     Format {
-        /// The file.
+        /// The path as the caller gave it.
         path: PathBuf,
         /// Line number counted from 1; 0 when the format has no lines.
         line: usize,
@@ -98,7 +98,7 @@ pub enum Error {
     /// The operating system refused to read or write a file.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The path as the caller gave it.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,

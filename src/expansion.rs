@@ -26,7 +26,7 @@ use crate::kernel::Kernel;
 /// A kernel expansion that borrows its parts.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpansionView<'a> {
-    /// The kernel.
+    /// The kernel k, whose values are computed between the vectors and each row.
     pub kernel: Kernel,
     /// The m vectors z_i.
     pub vectors: Rows<'a>,
@@ -86,7 +86,7 @@ impl<'a> ExpansionView<'a> {
         }
     }
 
-    /// Number of outputs q.
+    /// Returns the number of outputs q, the columns of the coefficients.
     pub fn outputs(&self) -> usize {
         self.intercepts.len()
     }
@@ -105,7 +105,7 @@ impl<'a> ExpansionView<'a> {
 /// A kernel expansion that owns its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelExpansion {
-    /// The kernel.
+    /// The kernel k, whose values are computed between the vectors and each row.
     pub kernel: Kernel,
     /// The m vectors z_i, shared with what evaluates them.
     pub vectors: Arc<OwnedRows>,
@@ -127,7 +127,7 @@ impl KernelExpansion {
         Ok(Self { kernel, vectors: Arc::new(vectors), coefficients, intercepts })
     }
 
-    /// Borrows the expansion.
+    /// Returns a view, as evaluators and reducers take it.
     pub fn view(&self) -> ExpansionView<'_> {
         ExpansionView {
             kernel: self.kernel,

@@ -1,4 +1,4 @@
-//! A kernel by its name and parameters: the noun that expansions hold and `kernels` computes.
+//! A kernel by its name and parameters, as expansions and files hold it; `kernels` computes its values.
 
 use crate::data::Rows;
 use crate::error::{Error, Result};

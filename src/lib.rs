@@ -38,7 +38,7 @@
 //! | `online` | `perceptron` |
 //! | `explain` | `explain`: Shapley values |
 //! | `cli` | the program `svmarrow`: LIBSVM's commands without Python |
-//! | `papers` | `papers`: methods that only experiments of the papers need |
+//! | `papers` | `papers`: methods that only experiments of the papers need; `svm::Tuning`, sizes of the solver |
 
 #![deny(unsafe_code)]
 // Parts that only some features use are not dead code in the crate.
@@ -50,7 +50,7 @@
         feature = "papers",
         feature = "reduce"
     )),
-    allow(dead_code, unused_imports)
+    allow(dead_code, unreachable_pub, unused_imports)
 )]
 
 mod argmax;

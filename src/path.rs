@@ -121,7 +121,7 @@ pub enum Form<'a> {
 }
 
 impl PathView<'_> {
-    /// M.
+    /// Returns the number of vectors M of the longest expansion.
     pub fn vectors(&self) -> usize {
         match self.form {
             Form::Factored(factor) => factor.nrows(),
@@ -129,7 +129,7 @@ impl PathView<'_> {
         }
     }
 
-    /// q.
+    /// Returns the number of outputs q.
     pub fn outputs(&self) -> usize {
         self.projections.ncols()
     }

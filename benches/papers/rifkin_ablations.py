@@ -133,7 +133,7 @@ def blocks(report: Report, options: argparse.Namespace) -> None:
             megabytes = 4000 if cache == "all" else math.ceil(4e-6 * n * (columns + cache))
             for block in sizes:
                 machine = SVC(C=C, gamma=gamma, cache_size=megabytes, n_jobs=1)
-                machine._tuning = {"block": block, "max_block": block, "nested_block": 512, "cheap_kernel": 0}
+                machine._tuning = {"block": block, "max_block": block, "cheap_kernel": 0}
                 works.append(lambda machine=machine, X=X, y=y: machine.fit(X, y).certificate_)
             times, _, certificates = processor_times(works, 1)
             for block, found, seconds in zip(sizes, certificates, times, strict=True):
@@ -227,10 +227,6 @@ def shrinking(report: Report, options: argparse.Namespace) -> None:
     report.numbers["shrinking"] = table
 
 
-#: What the solver does by itself, as `SVC()._tuning` has it.
-OWN = {"block": 0, "max_block": 2048, "nested_block": 512, "cheap_kernel": 64}
-
-
 def long_steps(report: Report, options: argparse.Namespace) -> None:
     """Direct steps and walks from face to face, and the largest block."""
     quick = options.quick
@@ -263,7 +259,7 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
         works = []
         for off in without.values():
             machine = SVC(C=C, gamma=gamma, n_jobs=1)
-            machine._tuning = {**OWN, **off}
+            machine._tuning = off
             works.append(lambda machine=machine, X=X, y=y: machine.fit(X, y).certificate_)
         times, rounds, found = processor_times(works, 1 if quick else 3)
         ratios = [float(np.median([of[at] / of[0] for of in rounds])) for at in range(1, 4)]
@@ -294,7 +290,7 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
         works = []
         for largest in (1024, 2048, 4096):
             machine = SVC(C=C, gamma=gamma, n_jobs=1)
-            machine._tuning = {**OWN, "max_block": largest}
+            machine._tuning = {"max_block": largest}
             works.append(lambda machine=machine, X=X, y=y: machine.fit(X, y).certificate_)
         _, rounds, found = processor_times(works, 1 if quick else 3)
         least = [min(of[at] for of in rounds) for at in range(3)]
@@ -327,7 +323,7 @@ def samples(report: Report, options: argparse.Namespace) -> None:
         for fast, sampled in ((False, False), (False, True), (True, False), (True, True)):
             machine = SVC(C=10, gamma=2)
             limit = (rows if quick else 80_000) if sampled else 10**9
-            machine._tuning = {**OWN, "min_subsampled": limit, "fast_sums": fast}
+            machine._tuning = {"min_subsampled": limit, "fast_sums": fast}
             start = time.perf_counter()
             machine.fit(X, y)
             line.append(time.perf_counter() - start)

@@ -158,12 +158,7 @@ def memory(report: Report, options: argparse.Namespace) -> None:
         for cache in caches:
             machine = SVC(C=10, gamma=0.02, cache_size=cache, n_jobs=1)
             if block is not None:
-                machine._tuning = {
-                    "block": block,
-                    "max_block": block,
-                    "nested_block": 512,
-                    "cheap_kernel": 64,
-                }
+                machine._tuning = {"block": block, "max_block": block}
             works.append(lambda machine=machine: machine.fit(X, y).certificate_)
         times, _, found = processor_times(works, 1 if options.quick else 3)
         table.append([block or "own", *times])

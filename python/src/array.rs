@@ -32,10 +32,10 @@ impl<'py, T: Element + svmarrow::data::DenseElement> Dense<'py, T> {
         }
         // ndarray counts strides in elements. A strided view with no array behind it was made by hand
         // (`as_strided`), and nothing says that its rows lie in memory at all.
-        let whole = |stride: &isize| stride % size_of::<T>() as isize == 0;
+        let counts_elements = |stride: &isize| stride % size_of::<T>() as isize == 0;
         let viewed = array.is_aligned()
             && (array.is_c_contiguous()
-                || array.strides().iter().all(whole)
+                || array.strides().iter().all(counts_elements)
                     && array.getattr(intern!(array.py(), "base"))?.cast::<PyUntypedArray>().is_ok());
         if viewed {
             Ok(Self(array.extract()?))

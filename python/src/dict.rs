@@ -141,7 +141,7 @@ macro_rules! records {
 
         impl crate::dict::ToPython for Vec<$type> {
             fn to_object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-                let list = self.into_iter().map(|one| one.to_object(py)).collect::<PyResult<Vec<_>>>()?;
+                let list = self.into_iter().map(|item| item.to_object(py)).collect::<PyResult<Vec<_>>>()?;
                 pyo3::IntoPyObjectExt::into_bound_py_any(list, py)
             }
         }

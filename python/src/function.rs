@@ -24,7 +24,7 @@ use crate::run::{Cost, run_and_keep};
 pub(crate) enum FunctionArg {
     /// A kernel of the crate.
     BuiltIn(Kernel),
-    /// A function.
+    /// A function of Python, called with blocks of rows.
     Function(PythonCall),
 }
 

@@ -178,19 +178,19 @@ pub(crate) fn linear_least_squares_cg<'py>(
     Ok(dict)
 }
 
-/// Bytes that [`least_squares`] takes beside the rows.
+/// Returns the number of bytes that [`least_squares`] takes in addition to the rows.
 #[pyfunction]
 pub(crate) fn least_squares_bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
     exact::bytes(n, single, leave_one_out)
 }
 
-/// Returns the number of bytes that [`least_squares_path`] takes without a spectrum beside the rows.
+/// Returns the number of bytes that [`least_squares_path`] takes without a spectrum in addition to the rows.
 #[pyfunction]
 pub(crate) fn least_squares_path_bytes(n: usize, alphas: usize) -> usize {
     path_bytes(n, alphas)
 }
 
-/// Returns the number of bytes that [`least_squares_inverse`] takes beside the rows.
+/// Returns the number of bytes that [`least_squares_inverse`] takes in addition to the rows.
 #[pyfunction]
 pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
     exact::inverse_bytes(n)

@@ -48,6 +48,24 @@ use pyo3::prelude::*;
 // Every class is frozen and every function works on its arguments alone, so the module needs no lock of its own.
 #[pymodule(gil_used = false)]
 mod _core {
+    // Sizes and limits of the core that the package needs too, for its estimates of memory and its own checks.
+    #[pymodule_export]
+    const DEFAULT_DICTIONARY_BYTES: usize = svmarrow::matching_pursuit::DEFAULT_DICTIONARY_BYTES;
+    #[pymodule_export]
+    const DEFAULT_SAMPLE_SIZE: usize = svmarrow::matching_pursuit::DEFAULT_SAMPLE_SIZE;
+    #[pymodule_export]
+    const MAX_ASYMMETRY: f64 = svmarrow::libsvm::MAX_ASYMMETRY;
+    #[pymodule_export]
+    const MAX_CACHED_COLUMN_BYTES: usize = svmarrow::matching_pursuit::MAX_CACHED_COLUMN_BYTES;
+    #[pymodule_export]
+    const MAX_LISTED_FEATURES: usize = svmarrow::kernels::MAX_LISTED_FEATURES;
+    #[pymodule_export]
+    const MAX_SPLIT_BYTES: usize = svmarrow::perceptron::tree::MAX_SPLIT_BYTES;
+    #[pymodule_export]
+    const MAX_SUBSEQUENCE_LENGTH: usize = svmarrow::sequences::MAX_SUBSEQUENCE_LENGTH;
+    #[pymodule_export]
+    const MIN_PAIR_PROBABILITY: f64 = svmarrow::probability::MIN_PAIR_PROBABILITY;
+
     #[pymodule_export]
     use crate::expansion::{Expansion, linear_weights};
     #[pymodule_export]

@@ -41,7 +41,7 @@ impl PythonStream {
         Self { stream: stream.unbind(), buffer: Vec::new(), raised: None }
     }
 
-    /// Hands the buffered text to the stream, which is flushed if asked for.
+    /// Passes the buffered text to the stream, and flushes it if `flushes` is true.
     fn send(&mut self, flushes: bool) -> io::Result<()> {
         let sent = Python::attach(|py| {
             let stream = self.stream.bind(py);
@@ -57,10 +57,20 @@ impl PythonStream {
         });
         self.buffer.clear();
         sent.map_err(|error: PyErr| {
-            let copy = Python::attach(|py| error.clone_ref(py));
-            self.raised.get_or_insert(copy);
-            error.into()
+            let system_error = Python::attach(|py| as_system_error(py, &error));
+            self.raised.get_or_insert(error);
+            system_error
         })
+    }
+}
+
+/// Returns the exception of a stream as the error that a program reports: that of the system has its kind and its reason, as for
+/// the crate's program.
+fn as_system_error(py: Python<'_>, error: &PyErr) -> io::Error {
+    let converted = io::Error::from(error.clone_ref(py));
+    match error.value(py).getattr(intern!(py, "strerror")).and_then(|reason| reason.extract::<String>()) {
+        Ok(reason) => io::Error::new(converted.kind(), reason),
+        Err(_) => converted,
     }
 }
 
@@ -155,7 +165,7 @@ pub(crate) fn libsvm_options(py: Python<'_>, words: Vec<OsString>) -> PyResult<B
     Ok(result)
 }
 
-/// Reads the options of `svm-predict`: whether probabilities are asked for, and whether there is no output.
+/// Reads the options of `svm-predict`: whether probabilities are requested, and whether there is no output.
 #[pyfunction]
 pub(crate) fn libsvm_predict_options(words: Vec<OsString>) -> PyResult<(bool, bool)> {
     let options = PredictOptions::parse(&words).map_err(exception)?;
@@ -247,7 +257,7 @@ pub(crate) fn libsvm_kernel_outputs<'py>(
     run_part(py, n_jobs, cost, |ctx| kernel_outputs(&expansion, rows, &all, ctx)).map(Object)
 }
 
-/// The predictions of a model for outputs (n, q): predictions (n,), the probabilities (n, k) of a classifier if they are asked for,
+/// The predictions of a model for outputs (n, q): predictions (n,), the probabilities (n, k) of a classifier if they are requested,
 /// and the lines that are printed about them. `head` is the number of the type, the labels, and the numbers of probA and probB.
 #[pyfunction]
 pub(crate) fn libsvm_answers<'py>(

@@ -70,9 +70,9 @@ pub(crate) fn decode_scores(
     decoder: &str,
     n_jobs: usize,
 ) -> PyResult<Object<Array2<f64>>> {
-    let given = Decoding::new(&outputs, &code, decoder)?;
-    run(py, n_jobs, given.cost(), None, |ctx| {
-        multiclass::scores(given.outputs, &given.code, given.decoder, ctx)
+    let decoding = Decoding::new(&outputs, &code, decoder)?;
+    run(py, n_jobs, decoding.cost(), None, |ctx| {
+        multiclass::scores(decoding.outputs, &decoding.code, decoding.decoder, ctx)
     })
     .map(Object)
 }
@@ -86,9 +86,9 @@ pub(crate) fn decode_winners(
     decoder: &str,
     n_jobs: usize,
 ) -> PyResult<Object<Vec<usize>>> {
-    let given = Decoding::new(&outputs, &code, decoder)?;
-    run(py, n_jobs, given.cost(), None, |ctx| {
-        multiclass::winners(given.outputs, &given.code, given.decoder, ctx)
+    let decoding = Decoding::new(&outputs, &code, decoder)?;
+    run(py, n_jobs, decoding.cost(), None, |ctx| {
+        multiclass::winners(decoding.outputs, &decoding.code, decoding.decoder, ctx)
     })
     .map(Object)
 }
@@ -152,7 +152,7 @@ pub(crate) fn leave_one_out_rows(
 ) -> PyResult<Object<(Vec<f64>, Vec<bool>)>> {
     let decoding = Decoding::new(&rows.outputs, &code, decoder)?;
     let labels = indices("labels", &rows.labels)?;
-    let given = LeaveOneOutRows {
+    let rows = LeaveOneOutRows {
         outputs: decoding.outputs,
         coefficients: matrix_view(&rows.coefficients)?,
         diagonal: vector(&rows.diagonal)?,
@@ -160,7 +160,7 @@ pub(crate) fn leave_one_out_rows(
         slack: vector(&rows.slack)?,
     };
     run(py, n_jobs, decoding.cost(), None, |ctx| {
-        leave_one_out_margins(&given, &decoding.code, decoding.decoder, ctx)
+        leave_one_out_margins(&rows, &decoding.code, decoding.decoder, ctx)
     })
     .map(Object)
 }

@@ -85,7 +85,7 @@ pub(crate) fn search_svm(
         TaskArg::Numbers(task) => (None, Some(task.read()?)),
     };
     let searched = match (&classes, numbers) {
-        (Some(given), _) => SearchTask::Classes(given.task()),
+        (Some(classification), _) => SearchTask::Classes(classification.task()),
         (None, Some(task)) => SearchTask::Numbers(task),
         (None, None) => unreachable!("a task is one of the two"),
     };

@@ -130,31 +130,23 @@ impl RegressionArg<'_> {
     }
 }
 
-/// Sizes that only the time depends on, for experiments.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct TuningArg {
-    block: usize,
-    max_block: usize,
-    nested_block: usize,
-    cheap_kernel: usize,
-    #[pyo3(default = true)]
-    newton_steps: bool,
-    #[pyo3(default = true)]
-    active_set: bool,
-    #[pyo3(default = true)]
-    fast_sums: bool,
-    #[pyo3(default = Tuning::default().min_subsampled)]
-    min_subsampled: usize,
-}
-
-impl TuningArg {
-    fn read(&self) -> Tuning {
-        let &Self { block, max_block, nested_block, cheap_kernel, .. } = self;
-        let &Self { newton_steps, active_set, fast_sums, min_subsampled, .. } = self;
-        let sizes = Tuning { block, max_block, nested_block, cheap_kernel, ..Tuning::default() };
-        Tuning { newton_steps, active_set, fast_sums, min_subsampled, ..sizes }
+/// Reads sizes of the solver that only the time depends on, for ablation experiments; those that are missing are the core's.
+fn tuning_of(sizes: &Bound<'_, PyDict>) -> PyResult<Tuning> {
+    let mut tuning = Tuning::default();
+    for (name, value) in sizes {
+        match name.extract::<String>()?.as_str() {
+            "block" => tuning.block = value.extract()?,
+            "max_block" => tuning.max_block = value.extract()?,
+            "nested_block" => tuning.nested_block = value.extract()?,
+            "cheap_kernel" => tuning.cheap_kernel = value.extract()?,
+            "min_subsampled" => tuning.min_subsampled = value.extract()?,
+            "newton_steps" => tuning.newton_steps = value.extract()?,
+            "active_set" => tuning.active_set = value.extract()?,
+            "fast_sums" => tuning.fast_sums = value.extract()?,
+            other => return Err(to_python(Error::param("tuning", other, "the name of a size"))),
+        }
     }
+    Ok(tuning)
 }
 
 type StartArg<'py> =
@@ -173,8 +165,8 @@ pub(crate) struct SolverArg<'py> {
     n_jobs: usize,
     /// Coefficients to start from: support (m,), coefficients (m, q), and their outputs (n, q) where they are known.
     start: Option<StartArg<'py>>,
-    /// The core's own sizes where there are none.
-    tuning: Option<TuningArg>,
+    #[pyo3(default)]
+    tuning: Option<Bound<'py, PyDict>>,
     /// If true, Ctrl-C ends the fit and its partial model is returned, marked as interrupted.
     keep_interrupted: bool,
 }
@@ -194,7 +186,9 @@ impl<'py> SolverArg<'py> {
         params.cache_bytes = self.cache_bytes;
         params.shrinking = self.shrinking;
         params.max_iterations = self.max_iter;
-        params.tuning = self.tuning.as_ref().map_or_else(Tuning::default, TuningArg::read);
+        if let Some(sizes) = &self.tuning {
+            params.set_tuning(tuning_of(sizes)?);
+        }
         let max_time = duration(self.max_time)?;
         let start = match &self.start {
             Some((support, coefficients, products)) => {
@@ -235,9 +229,9 @@ pub(crate) fn fit_svc<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let (given, cost) = (task.read()?, kernel.cost(&rows));
+    let (classification, cost) = (task.read()?, kernel.cost(&rows));
     let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
-        let task = Classification { start: start.map(Start::reborrow), ..given.task() };
+        let task = Classification { start: start.map(Start::reborrow), ..classification.task() };
         fit_classifier(kernel, rows, &task, params, ctx)
     })?;
     let result = fields!(
@@ -267,9 +261,9 @@ pub(crate) fn fit_svr<'py>(
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = x.view()?;
-    let (given, cost) = (task.read()?, kernel.cost(&rows));
+    let (regression, cost) = (task.read()?, kernel.cost(&rows));
     let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
-        let task = Regression { start: start.map(Start::reborrow), ..given };
+        let task = Regression { start: start.map(Start::reborrow), ..regression };
         fit_regression(kernel, rows, &task, params, ctx)
     })?;
     machine_model(py, model, interrupted)

@@ -14,6 +14,14 @@ from svmarrow._support.progress import ProgressCallback
 from svmarrow.expansion.kernel_expansion import TrainingKernel
 
 __all__ = [
+    "DEFAULT_DICTIONARY_BYTES",
+    "DEFAULT_SAMPLE_SIZE",
+    "MAX_ASYMMETRY",
+    "MAX_CACHED_COLUMN_BYTES",
+    "MAX_LISTED_FEATURES",
+    "MAX_SPLIT_BYTES",
+    "MAX_SUBSEQUENCE_LENGTH",
+    "MIN_PAIR_PROBABILITY",
     "Cascade",
     "Expansion",
     "Features",
@@ -86,6 +94,15 @@ __all__ = [
     "write_model",
     "write_svmlight",
 ]
+
+DEFAULT_DICTIONARY_BYTES: int
+DEFAULT_SAMPLE_SIZE: int
+MAX_ASYMMETRY: float
+MAX_CACHED_COLUMN_BYTES: int
+MAX_LISTED_FEATURES: int
+MAX_SPLIT_BYTES: int
+MAX_SUBSEQUENCE_LENGTH: int
+MIN_PAIR_PROBABILITY: float
 
 _Csr: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
 _Rows: TypeAlias = NDArray[Any] | _Csr
@@ -228,13 +245,15 @@ def shapley_values(
     n_jobs: int,
 ) -> _Shapley: ...
 
-class _Tuning(TypedDict):
+class _Tuning(TypedDict, total=False):
     block: int
     max_block: int
     nested_block: int
     cheap_kernel: int
-    newton_steps: NotRequired[bool]
-    active_set: NotRequired[bool]
+    min_subsampled: int
+    newton_steps: bool
+    active_set: bool
+    fast_sums: bool
 
 class _Solver(TypedDict):
     tol: float
@@ -245,7 +264,7 @@ class _Solver(TypedDict):
     progress: ProgressCallback | None
     n_jobs: int
     start: tuple[_Indices, _Floats, _Floats | None] | None
-    tuning: _Tuning | None
+    tuning: NotRequired[_Tuning | None]
     keep_interrupted: bool
 
 class _Classification(TypedDict):

@@ -93,7 +93,7 @@ impl<'a> Context<'a> {
         Context { is_parallel: self.is_parallel, monitor: &Silent }
     }
 
-    /// Returns the monitor.
+    /// Returns the monitor, for another one that wraps it.
     pub fn monitor(self) -> &'a dyn Monitor {
         self.monitor
     }

@@ -1,4 +1,8 @@
 //! Monitors: the hook for progress bars, Ctrl-C, budgets and tests.
+//!
+//! A monitor receives the progress and answers whether the work shall stop, and for which reason. Monitors wrap each other: a time
+//! budget asks the caller's monitor first. The reasons are values of two types, so that work that was interrupted cannot report
+//! convergence.
 
 use crate::error::{Error, Result};
 use std::ops::ControlFlow;

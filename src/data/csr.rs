@@ -26,7 +26,7 @@ impl IndexSlice<'_> {
         }
     }
 
-    /// Returns the number of indices.
+    /// Returns the number of indices, of either width.
     pub fn len(&self) -> usize {
         match self {
             Self::I32(s) => s.len(),
@@ -126,12 +126,12 @@ impl<'a, T: Element> CsrView<'a, T> {
         Self { indptr: self.indptr.slice(rows.start..rows.end + 1), ..self }
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows, one less than the number of row pointers.
     pub fn rows(&self) -> usize {
         self.indptr.len() - 1
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns, those without an entry included.
     pub fn cols(&self) -> usize {
         self.cols
     }

@@ -17,7 +17,6 @@ impl RowSet {
         Self { rows, words: OnceLock::new() }
     }
 
-    /// Adds a row.
     pub(crate) fn insert(&self, row: usize) {
         let empty = || (0..self.rows.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let words = self.words.get_or_init(empty);

@@ -75,12 +75,12 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows n.
     pub fn rows(&self) -> usize {
         with_rows!(self, dense(d) => d.nrows(), csr(s) => s.rows())
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns d, sparse columns without an entry included.
     pub fn cols(&self) -> usize {
         with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols())
     }

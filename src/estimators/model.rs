@@ -1,4 +1,13 @@
 //! Fitted models: a kernel expansion and the meaning of its outputs.
+//!
+//! | model | outputs | predicts |
+//! |---|---|---|
+//! | [`Classifier`] | one for two classes, else one for each pair or class | a label |
+//! | [`Regressor`] | one | a number |
+//! | [`Detector`] | one | whether a sample is an inlier |
+//!
+//! The vectors are packed at the first prediction, and later ones share them. A model is its expansion and a few names, so a
+//! reduction is the same model with another expansion ([`Model::with_expansion`]).
 
 use super::finite_rows;
 use crate::context::Context;
@@ -12,7 +21,7 @@ use ndarray::Array2;
 
 /// A model whose outputs are those of a kernel expansion.
 pub trait Model: Sized {
-    /// Returns the expansion.
+    /// Returns the expansion, which holds the vectors, the coefficients and the intercepts.
     fn expansion(&self) -> &KernelExpansion;
 
     /// Returns the same model with another expansion, as a reduction needs it.

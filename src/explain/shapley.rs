@@ -60,11 +60,11 @@ pub enum Game {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ShapleyParams<'a> {
-    /// The game.
+    /// The value of a coalition of players.
     pub game: Game,
     /// The player of each column, (d,): numbers from 0 to `players` - 1.
     pub player_of: &'a [usize],
-    /// Number of players P.
+    /// Number of players P, each of which has some columns or none.
     pub players: usize,
 }
 
@@ -503,9 +503,12 @@ mod tests {
             let params = ShapleyParams { game, player_of: &player_of, players: 80 };
             let rows = (Rows::try_from(&x).unwrap(), Rows::try_from(&background).unwrap());
             let run = |ctx| shapley_values(&expansion.view(), rows.0, rows.1, &params, ctx).unwrap();
-            let (one, many) = (run(Context::SEQUENTIAL), run(Context::default()));
-            assert_eq!(one.values, many.values);
-            assert!(one.nodes > FIRST_NODES / 2 && one.additivity_error.iter().all(|&error| error < 1e-9));
+            let (sequential, parallel) = (run(Context::SEQUENTIAL), run(Context::default()));
+            assert_eq!(sequential.values, parallel.values);
+            assert!(
+                sequential.nodes > FIRST_NODES / 2
+                    && sequential.additivity_error.iter().all(|&error| error < 1e-9)
+            );
         }
     }
 }

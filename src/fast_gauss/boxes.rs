@@ -1,4 +1,12 @@
 //! Divisions of a bounding box into boxes, and the polynomials of a sum in each.
+//!
+//! A division is chosen by a model of its cost among four kinds ([`KINDS`]), whose error bounds follow from the order of the
+//! polynomials and the side of the boxes. Moments become coefficients axis by axis: a box receives those of its neighbors in which
+//! its Gaussians are not negligible, multiplied by a matrix that depends on their distance alone.
+//!
+//! Invariant: the tasks do not depend on the number of threads, so sums have the same bits on any number of them.
+//!
+//! Cost: for each axis, the number of all coefficients times that of the neighboring boxes along it.
 
 use super::SUM;
 use super::bounding_box::BoundingBox;

@@ -1,4 +1,9 @@
-//! Sums at fixed samples for weights that change.
+//! Sums of Gaussians at fixed samples for weights that change, as the gradients of a solver: each round changes a few weights.
+//!
+//! The points are scaled to the bounding box of the data once; the division into boxes is chosen for each sum by its number of
+//! weights and their total, and `None` says that all kernel values cost less.
+//!
+//! Cost: see the module; memory d numbers for each target.
 
 use std::sync::Arc;
 
@@ -46,7 +51,6 @@ impl GaussTargets {
         GaussSum::new(plan, (&sources, weights), &self.points, ctx).map(Some)
     }
 
-    /// Returns the number of bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.points.len() * size_of::<f64>()
     }

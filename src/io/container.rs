@@ -67,12 +67,12 @@ impl Dtype {
         Self::ALL.into_iter().find(|(_, dtype_name, _)| *dtype_name == name).map(|(dtype, ..)| dtype)
     }
 
-    /// Returns the name in the format.
+    /// Returns the name in the header of a file, such as `"F64"`.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// Bytes of an element.
+    /// Returns the number of bytes of an element: 1 to 8.
     pub fn bytes(self) -> usize {
         Self::ALL[self as usize].2
     }

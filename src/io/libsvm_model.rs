@@ -41,10 +41,10 @@ pub enum SvmType {
 }
 
 impl SvmType {
-    /// All of them.
+    /// The types in the order of their numbers for `-s`.
     pub const ALL: [Self; 5] = [Self::CSvc, Self::NuSvc, Self::OneClass, Self::EpsilonSvr, Self::NuSvr];
 
-    /// The name in the file.
+    /// Returns the name on the line `svm_type` of a file.
     pub fn name(self) -> &'static str {
         match self {
             Self::CSvc => "c_svc",

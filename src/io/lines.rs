@@ -1,7 +1,7 @@
 //! Numbered lines of a text file, and the `index:value` grammar that svmlight data and LIBSVM models share.
 //!
-//! Held in memory: one line. A line may be as long as its row needs, up to a bound that no row reaches and that
-//! keeps a stream without line ends from filling the memory.
+//! Numbers are decimal, and must be finite. One line is in memory at a time. A line may be as long as its row needs, up to a
+//! bound that no row reaches, so that a stream without line ends does not fill the memory. Cost: a pass over the bytes.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -28,7 +28,7 @@ pub(super) fn check_columns(rows: Rows<'_>) -> Result<()> {
 /// Characters of an offending token that an error repeats.
 const EXCERPT: usize = 40;
 
-/// A reader of numbered lines.
+/// A reader of lines that are numbered from 1.
 pub(crate) struct Lines<'p, R> {
     reader: R,
     path: &'p Path,
@@ -56,7 +56,7 @@ impl<'p, R: BufRead> Lines<'p, R> {
             if part.is_empty() {
                 break;
             }
-            make_room(&mut self.buffer, part.len())?;
+            reserve_more(&mut self.buffer, part.len())?;
             self.buffer.extend_from_slice(part);
             let read = part.len();
             self.reader.consume(read);
@@ -111,8 +111,9 @@ impl<'p, R: BufRead> Lines<'p, R> {
     }
 }
 
-/// Room for more items, by a quarter at a time: doubling would take three times the numbers when it moves them.
-fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
+/// Reserves memory for more items, a quarter of the present ones at a time: doubling would take three times the memory of the
+/// items while they are moved.
+fn reserve_more<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() < more {
         let capacity = (values.len() / 4).max(more).max(1 << 8);
         values.try_reserve_exact(capacity).map_err(|_| {
@@ -123,14 +124,14 @@ fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     Ok(())
 }
 
-/// Copies the items at some places.
+/// Returns copies of the items at some places.
 fn selected<T: Copy>(values: &[T], places: &[usize]) -> Result<Vec<T>> {
     places.iter().map(|&place| values[place]).try_collect_vec()
 }
 
 /// Appends an item to a vector that grows with the file.
 pub(crate) fn push<T>(values: &mut Vec<T>, item: T) -> Result<()> {
-    make_room(values, 1)?;
+    reserve_more(values, 1)?;
     values.push(item);
     Ok(())
 }
@@ -143,44 +144,13 @@ pub(crate) fn excerpt(token: &str) -> String {
     }
 }
 
-/// A number that must be finite, in decimal digits or in the hexadecimal ones of C (`0x1.8p-1`).
+/// Parses a decimal number, which must be finite.
 pub(crate) fn finite<T: Element + FromStr>(token: &str) -> Result<T, String> {
-    // No double has more decimal digits than 767: T rounds once, or not at all.
-    match token.parse::<T>().ok().or_else(|| format!("{:.766e}", hexadecimal(token)?).parse().ok()) {
-        Some(value) if value.to_f64().is_finite() => Ok(value),
-        Some(_) => Err(format!("{} is not a finite number", excerpt(token))),
-        None => Err(format!("{} is not a number", excerpt(token))),
+    match token.parse::<T>() {
+        Ok(value) if value.to_f64().is_finite() => Ok(value),
+        Ok(_) => Err(format!("{} is not a finite number", excerpt(token))),
+        Err(_) => Err(format!("{} is not a number", excerpt(token))),
     }
-}
-
-/// A hexadecimal number of at most 53 significant bits, as `printf("%a")` writes doubles; it is exact.
-fn hexadecimal(token: &str) -> Option<f64> {
-    let (negative, digits) = match token.strip_prefix('-') {
-        Some(unsigned) => (true, unsigned),
-        None => (false, token.strip_prefix('+').unwrap_or(token)),
-    };
-    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
-    let (digits, exponent) = digits.split_once(['p', 'P']).unwrap_or((digits, "0"));
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && part.is_empty() {
-        return None;
-    }
-    let mut exponent: i32 = exponent.parse().ok().filter(|e: &i32| e.unsigned_abs() < 10_000)?;
-    let mut bits: u64 = 0;
-    for digit in whole.chars().chain(part.chars()) {
-        bits = bits.checked_mul(16)?.checked_add(digit.to_digit(16)?.into())?;
-    }
-    exponent -= 4 * i32::try_from(part.len()).ok()?;
-    let zeros = bits.trailing_zeros() % 64;
-    (bits, exponent) = (bits >> zeros, exponent + zeros as i32);
-    // A bit below the smallest subnormal number, or a 54th one, would be rounded.
-    if bits >> 53 > 0 || (bits > 0 && exponent < -1074) {
-        return None;
-    }
-    // Powers in two steps, none of which rounds: the first has all digits, the second may end below the normal numbers.
-    let half = exponent / 2;
-    let value = bits as f64 * 2.0_f64.powi(half) * 2.0_f64.powi(exponent - half);
-    Some(if negative { -value } else { value })
 }
 
 /// Sparse rows as they are read; indices are those of the file.
@@ -280,32 +250,6 @@ mod tests {
         {
             assert_eq!(Number(value).to_string(), text);
         }
-    }
-
-    #[test]
-    fn hexadecimal_digits_are_read_exactly() {
-        for (text, value) in [
-            ("0x1.8p-1", 0.75),
-            ("-0X1P+4", -16.0),
-            ("+0xA.8", 10.5),
-            ("0x.4p0", 0.25),
-            ("0x0p0", 0.0),
-            ("0x1.999999999999ap-4", 0.1),
-            ("0x1.fffffffffffffp+1023", f64::MAX),
-            ("0x0.0000000000001p-1022", 5e-324),
-            ("0x1p-1074", 5e-324),
-        ] {
-            assert_eq!(finite::<f64>(text), Ok(value), "{text}");
-        }
-        assert_eq!(finite::<f32>("0x1.000001p0"), Ok(1.0));
-        assert_eq!(finite::<f32>("0x1.0000010000001p0"), Ok(1.0 + f32::EPSILON));
-        for text in
-            ["0x", "0xp1", "0x1p", "0x1.8.1", "0xg", "0x1p1x", "0x1.ffffffffffffffp0", "0x1p-1075", "x1"]
-        {
-            assert!(finite::<f64>(text).unwrap_err().contains("is not a number"), "{text}");
-        }
-        assert!(finite::<f64>("0x1p1024").unwrap_err().contains("is not a finite number"));
-        assert!(finite::<f32>("0x1p200").unwrap_err().contains("is not a finite number"));
     }
 
     #[test]

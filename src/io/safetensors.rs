@@ -55,7 +55,7 @@ const VERSION: &str = "1";
 pub struct Array<'a> {
     /// Type of the elements.
     pub dtype: Dtype,
-    /// Sizes.
+    /// Sizes of the dimensions, the slowest first; empty for a number.
     pub shape: Vec<usize>,
     /// The elements, row-major, little endian.
     pub bytes: Cow<'a, [u8]>,
@@ -108,7 +108,7 @@ impl<'a> Tensors<'a> {
     }
 
     fn floats(&mut self, name: String, shape: &[usize], values: Cow<'a, [f64]>) {
-        self.push(name, Dtype::F64, shape, move |out| each(out, values.iter(), |v| v.to_le_bytes()));
+        self.push(name, Dtype::F64, shape, move |out| write_values(out, values.iter(), |v| v.to_le_bytes()));
     }
 
     fn bytes(&mut self, name: String, shape: &[usize], values: Vec<u8>) {
@@ -116,7 +116,7 @@ impl<'a> Tensors<'a> {
     }
 }
 
-fn each<T, const N: usize>(
+fn write_values<T, const N: usize>(
     out: &mut dyn Write,
     mut values: impl Iterator<Item = T>,
     to_bytes: impl Fn(T) -> [u8; N],
@@ -227,30 +227,32 @@ fn add_expansion<'t, 'a: 't>(
     let (m, d, q) = (vectors.rows(), vectors.cols(), intercepts.len());
     metadata.insert(part(name, "kernel"), kernel_json(kernel).to_string());
     tensors.floats(part(name, "intercepts"), &[q], intercepts.into());
-    let whole = part(name, "vectors");
+    let tensor_name = part(name, "vectors");
     if vectors.is_sparse() {
-        metadata.insert(format!("{whole}.shape"), json!([m, d]).to_string());
+        metadata.insert(format!("{tensor_name}.shape"), json!([m, d]).to_string());
     }
     match vectors {
-        Rows::DenseU8(view) => tensors.push(whole, Dtype::U8, &[m, d], move |out| {
+        Rows::DenseU8(view) => tensors.push(tensor_name, Dtype::U8, &[m, d], move |out| {
             (0..m).try_for_each(|i| out.write_all(dense_row(&view, i)))
         }),
-        Rows::DenseF32(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F32, ctx)? {
-            Some(codes) => tensors.bytes(whole, &[m, d], codes),
+        Rows::DenseF32(view) => match byte_rows(metadata, tensors, &tensor_name, view, Dtype::F32, ctx)? {
+            Some(codes) => tensors.bytes(tensor_name, &[m, d], codes),
             None => {
-                tensors
-                    .push(whole, Dtype::F32, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
+                tensors.push(tensor_name, Dtype::F32, &[m, d], move |out| {
+                    write_values(out, view.iter(), |v| v.to_le_bytes())
+                });
             }
         },
-        Rows::DenseF64(view) => match byte_rows(metadata, tensors, &whole, view, Dtype::F64, ctx)? {
-            Some(codes) => tensors.bytes(whole, &[m, d], codes),
+        Rows::DenseF64(view) => match byte_rows(metadata, tensors, &tensor_name, view, Dtype::F64, ctx)? {
+            Some(codes) => tensors.bytes(tensor_name, &[m, d], codes),
             None => {
-                tensors
-                    .push(whole, Dtype::F64, &[m, d], move |out| each(out, view.iter(), |v| v.to_le_bytes()));
+                tensors.push(tensor_name, Dtype::F64, &[m, d], move |out| {
+                    write_values(out, view.iter(), |v| v.to_le_bytes())
+                });
             }
         },
-        Rows::CsrF32(csr) => add_sparse(tensors, &whole, csr, Dtype::F32, f32::to_le_bytes),
-        Rows::CsrF64(csr) => add_sparse(tensors, &whole, csr, Dtype::F64, f64::to_le_bytes),
+        Rows::CsrF32(csr) => add_sparse(tensors, &tensor_name, csr, Dtype::F32, f32::to_le_bytes),
+        Rows::CsrF64(csr) => add_sparse(tensors, &tensor_name, csr, Dtype::F64, f64::to_le_bytes),
     }
     add_coefficients(tensors, name, expansion.flat(), vectors, q, ctx)
 }
@@ -273,7 +275,7 @@ fn byte_rows<T: Number>(
     metadata.insert(format!("{name}.dtype"), dtype.name().to_owned());
     tensors.floats(format!("{name}.step"), &[1], steps.into());
     tensors.push(format!("{name}.lows"), Dtype::I16, &[lows.len()], move |out| {
-        each(out, lows.iter(), |low| low.to_le_bytes())
+        write_values(out, lows.iter(), |low| low.to_le_bytes())
     });
     Ok(Some(codes))
 }
@@ -287,7 +289,7 @@ fn add_coefficients<'t>(
     q: usize,
     ctx: Context<'_>,
 ) -> Result<()> {
-    let (all, whole) = (coefficients.len(), part(name, "coefficients"));
+    let (all, tensor_name) = (coefficients.len(), part(name, "coefficients"));
     let matrix = ArrayView2::from_shape((all / q, q), coefficients).expect("an expansion has q outputs");
     let grid = Grid::of(matrix, Steps::PerColumn, ctx)?;
     let each_takes = if grid.is_some() { 1 } else { size_of::<f64>() };
@@ -315,12 +317,14 @@ fn add_coefficients<'t>(
             let mut values = coefficients.iter();
             codes.retain(|_| values.next().is_some_and(is_present));
         }
-        tensors.bytes(whole, &shape, codes);
+        tensors.bytes(tensor_name, &shape, codes);
     } else if is_packed {
         let nonzeros = move || coefficients.iter().filter(move |value| is_present(value));
-        tensors.push(whole, Dtype::F64, &shape, move |out| each(out, nonzeros(), |v| v.to_le_bytes()));
+        tensors.push(tensor_name, Dtype::F64, &shape, move |out| {
+            write_values(out, nonzeros(), |v| v.to_le_bytes())
+        });
     } else {
-        tensors.floats(whole, &shape, coefficients.into());
+        tensors.floats(tensor_name, &shape, coefficients.into());
     }
     Ok(())
 }
@@ -328,14 +332,14 @@ fn add_coefficients<'t>(
 /// Returns true if `coefficients` numbers and their vectors take too much memory for the `bytes` that a file has for them: no
 /// reader takes more than 16 times the size of its file, which includes the file and the codes.
 fn too_many(coefficients: usize, vectors: Rows<'_>, bytes: usize) -> bool {
-    let each = match vectors {
+    let number_bytes = match vectors {
         Rows::DenseU8(_) => 1,
         Rows::DenseF32(_) => 4,
         Rows::DenseF64(_) => 8,
         // As in the file.
         Rows::CsrF32(_) | Rows::CsrF64(_) => 0,
     };
-    let of_vectors = vectors.rows().saturating_mul(vectors.cols()).saturating_mul(each);
+    let of_vectors = vectors.rows().saturating_mul(vectors.cols()).saturating_mul(number_bytes);
     coefficients.saturating_mul(8).saturating_add(of_vectors) > bytes.saturating_mul(12)
 }
 
@@ -364,7 +368,7 @@ fn add_sparse<'t, 'a: 't, T: Element, const N: usize>(
             *end += csr.row_len(row) as i64;
             Some(*end)
         });
-        each(out, std::iter::once(0).chain(ends), i64::to_le_bytes)
+        write_values(out, std::iter::once(0).chain(ends), i64::to_le_bytes)
     });
     tensors.push(format!("{name}.indices"), Dtype::I64, &[stored], move |out| {
         each_stored(csr, |column, _| out.write_all(&(column as i64).to_le_bytes()))

@@ -35,7 +35,7 @@ pub struct ReadOptions {
 /// Rows and targets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SvmlightData {
-    /// (n, d), [`OwnedRows::CsrF64`] or, when asked for, [`OwnedRows::CsrF32`]; zeros written out stay stored.
+    /// (n, d), [`OwnedRows::CsrF64`] or, if requested, [`OwnedRows::CsrF32`]; zeros written out stay stored.
     pub rows: OwnedRows,
     /// (n,), the first number of each line.
     pub targets: Vec<f64>,
@@ -245,7 +245,7 @@ mod tests {
             ("1 1:-Inf", "\"-Inf\" is not a finite number"),
             (&long, "99\"... is not a finite number"),
             ("1 1:", "\"\" is not a number, in \"1:\""),
-            ("1 1:0x1g", "\"0x1g\" is not a number"),
+            ("1 1:0x1p-1", "\"0x1p-1\" is not a number, in \"1:0x1p-1\""),
             ("1 1:2:3", "\"2:3\" is not a number"),
             ("1 :3", "\"\" is not an index"),
             ("1 -1:3", "\"-1\" is not an index"),

@@ -200,18 +200,18 @@ impl BytePanels {
     /// Packs rows for the other side of a tile.
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<ByteBlock> {
         let mut values = memory::try_zeros(PACKED, list.len().saturating_mul(self.stride))?;
-        let (mut squares, mut whole) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
+        let (mut squares, mut is_exact) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
         for (&row, out) in list.iter().zip(values.chunks_exact_mut(self.stride)) {
             out[..rows.cols()].fill((0 - OFFSET) as i8);
             let mut square = 0;
-            whole.push(self.unit.read(rows, row, |k, byte| {
+            is_exact.push(self.unit.read(rows, row, |k, byte| {
                 let byte = i32::from(byte);
                 out[k] = (byte - OFFSET) as i8;
                 square += byte * byte;
             }));
             squares.push(square);
         }
-        Ok(ByteBlock { values, stride: self.stride, squares, whole })
+        Ok(ByteBlock { values, stride: self.stride, squares, is_exact })
     }
 }
 
@@ -221,7 +221,7 @@ pub(super) struct ByteBlock {
     stride: usize,
     squares: Vec<i32>,
     /// True if the unit divides the row; if not, its values are unspecified.
-    pub(super) whole: Vec<bool>,
+    pub(super) is_exact: Vec<bool>,
 }
 
 impl ByteBlock {

@@ -131,7 +131,7 @@ impl PackedExpansion {
         })
     }
 
-    /// Returns the number of outputs q.
+    /// Returns the number of outputs q, the columns of the result.
     pub fn outputs(&self) -> usize {
         self.coefficients.intercepts.len()
     }

@@ -137,7 +137,6 @@ impl TrainableExpansion {
         Ok(expansion)
     }
 
-    /// Returns a copy.
     pub(crate) fn copied(&self) -> Result<Self> {
         let panels = self
             .panels
@@ -418,17 +417,14 @@ impl TrainableExpansion {
         Ok(())
     }
 
-    /// Returns the number of vectors.
     pub(crate) fn vectors(&self) -> usize {
         self.vectors
     }
 
-    /// Returns the number of features.
     pub(crate) fn features(&self) -> usize {
         self.features
     }
 
-    /// Returns the kernel.
     pub(crate) fn kernel(&self) -> Kernel {
         self.kernel
     }

@@ -1,4 +1,12 @@
 //! Kernel matrices: K(X, Z) as a whole in double precision, and values of packed vectors Z for rows X that come in blocks.
+//!
+//! Problem: factorizations and selections read kernel values many times, so they store them. Blocks of rows are multiplied with
+//! packed panels of Z by the register tiles of `tile`; the threads divide the rows, or the vectors if there is one row.
+//!
+//! Invariant: a value depends on its row and its vector alone. [`gram_symmetric`] is exactly symmetric and has the diagonal of the
+//! formula without a rounded distance; [`gram_lower`] has the same values.
+//!
+//! Cost: n m kernel values of d multiply-adds, half of them for the lower triangle; memory n m numbers and the packed Z.
 
 use ndarray::Array2;
 

@@ -75,6 +75,7 @@ pub use overflow_check::Precision;
 pub(crate) use pack::packed_bytes;
 pub use pair::pair;
 pub(crate) use pair::self_value;
+pub use pool::MAX_LISTED_FEATURES;
 pub(crate) use pool::{Formula, PoolWorkspace, VectorPool};
 pub(crate) use prepared::PreparedRows;
 pub(crate) use rounding::{RelativeRounding, relative_error_bound, rounding};

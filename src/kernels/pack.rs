@@ -69,20 +69,22 @@ pub(crate) fn packed_bytes(
         Precision::Single => (size_of::<f32>(), panel_width::<f32>()),
         Precision::Double => (size_of::<f64>(), panel_width::<f64>()),
     };
-    let (given, lines) = (rows.rows(), n.div_ceil(width).saturating_mul(width));
-    let sample = given.min(MAX_ESTIMATE_ROWS);
-    let some = rows.gather(&(0..sample).map(|i| i * given / sample).collect::<Vec<_>>())?;
-    if precision == Precision::Single && Unit::find(&kernel, some.view(), Context::SEQUENTIAL).is_some() {
+    let (n_rows, lines) = (rows.rows(), n.div_ceil(width).saturating_mul(width));
+    let sample = n_rows.min(MAX_ESTIMATE_ROWS);
+    let sampled_rows = rows.gather(&(0..sample).map(|i| i * n_rows / sample).collect::<Vec<_>>())?;
+    if precision == Precision::Single
+        && Unit::find(&kernel, sampled_rows.view(), Context::SEQUENTIAL).is_some()
+    {
         return Ok(lines.saturating_mul(BytePanels::bytes_per_row(rows.cols()) + number));
     }
     if !is_packed_sparse(rows) {
         return Ok(lines.saturating_mul(number * (rows.cols() + 1)).saturating_add(points));
     }
     let (mut features, mut panel_features) = (0, Vec::new());
-    let count = given.div_ceil(width);
+    let count = n_rows.div_ceil(width);
     for panel in 0..count {
         panel_features.clear();
-        for row in panel * width..given.min((panel + 1) * width) {
+        for row in panel * width..n_rows.min((panel + 1) * width) {
             rows.for_each_entry(row, |k, _| panel_features.push(k as u32));
         }
         panel_features.sort_unstable();
@@ -90,7 +92,7 @@ pub(crate) fn packed_bytes(
         features += panel_features.len();
     }
     let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width;
-    Ok((bytes as f64 * n as f64 / given.max(1) as f64) as usize)
+    Ok((bytes as f64 * n as f64 / n_rows.max(1) as f64) as usize)
 }
 
 /// One side of a tile: rows packed as columns of panels.
@@ -209,7 +211,6 @@ impl<T: Real> Panels<T> {
         }
     }
 
-    /// Returns the standardization of the rows.
     pub(super) fn standardization(&self) -> &Standardization {
         &self.standardization
     }
@@ -223,7 +224,7 @@ impl<T: Real> Panels<T> {
     /// Returns whether the precision of the panels suffices for the values of a row of the block.
     pub(super) fn suffices(&self, block: &RowBlock<T>, row: usize) -> bool {
         if let Form::Bytes(bytes) = &block.form {
-            return bytes.whole[row];
+            return bytes.is_exact[row];
         }
         let norm = block.norms[row].to_f64();
         match self.standardization.kernel() {
@@ -239,7 +240,6 @@ impl<T: Real> Panels<T> {
         SlotMap::new(if matches!(self.data, Data::Sparse(..)) { self.features } else { 0 })
     }
 
-    /// Returns the number of panels.
     pub(super) fn count(&self) -> usize {
         self.norms.len() / self.width
     }
@@ -249,7 +249,6 @@ impl<T: Real> Panels<T> {
         self.width
     }
 
-    /// Returns the number of bytes held.
     pub(super) fn bytes(&self) -> usize {
         let values = match &self.data {
             Data::Dense(values) => size_of_val(values.as_slice()),
@@ -429,7 +428,6 @@ pub(super) struct RowBlock<T> {
 }
 
 impl<T: Real> RowBlock<T> {
-    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.norms.len()
     }

@@ -26,8 +26,9 @@ use crate::simd::micro::{Block, IdentityMap, Measure, PanelView, SparseBlock, pa
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// Maximum number of features for which a panel has a list of all features instead of a table.
-const MAX_LISTED_FEATURES: usize = 1 << 15;
+/// Maximum number of features for which a panel of sparse rows, in the pools of online learners, has a list of all features
+/// (4 bytes each) instead of a table of those that occur.
+pub const MAX_LISTED_FEATURES: usize = 1 << 15;
 /// Maximum number of lines of a sparse panel for each entry before unused lines are removed.
 const MAX_LINES_PER_ENTRY: usize = 2;
 /// An odd factor of 64 bits without a pattern (of 2^64 divided by the golden ratio).
@@ -230,7 +231,6 @@ impl<T: Real> VectorPool<T> {
         Self { features, sparse, width: panel_width::<T>(), len: 0, panels: Vec::new() }
     }
 
-    /// Returns the number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -459,7 +459,7 @@ mod tests {
                     (VectorPool::new(d, sparse), formula.row(d), PoolWorkspace::new());
                 for i in 0..n {
                     row.load(&rows, i);
-                    assert!(data[i * d..(i + 1) * d] == *row.given());
+                    assert!(data[i * d..(i + 1) * d] == *row.unscaled());
                     pool.push(&row).unwrap();
                     bits.extend(pool.values(&formula, &row, &mut workspace).iter().map(|v| v.to_bits()));
                     bits.push((formula.self_value(&row) as f32).to_bits());

@@ -97,7 +97,6 @@ impl<'a> PreparedRows<'a> {
         self.shared.gauss.as_ref()
     }
 
-    /// Returns the kernel of the standardized rows.
     pub(crate) fn standardized_kernel(&self) -> Kernel {
         *self.shared.standardization.kernel()
     }

@@ -16,13 +16,13 @@ const VECTORS: &str = "the vectors";
 /// Range of squared lengths of dense rows that are summed in single precision.
 const SINGLE_SQUARED_NORMS: std::ops::Range<f64> = 1e-30..1e30;
 
-/// One row in the precision of the computation, as given and scaled. Its memory is reused for the next row.
+/// One row in the precision of the computation, before and after scaling. Its memory is reused for the next row.
 pub(crate) struct RowBuffer<T> {
     features: usize,
     sparse: bool,
     scale: f64,
-    /// The given values: all of a dense row, the entries of a sparse one.
-    given: Vec<T>,
+    /// The values before scaling: all of a dense row, the entries of a sparse one.
+    unscaled: Vec<T>,
     /// The scaled values of a dense row.
     pub(super) values: Vec<T>,
     /// The scaled entries of a sparse row.
@@ -39,7 +39,7 @@ impl<T: Real> RowBuffer<T> {
             features,
             sparse,
             scale,
-            given: vec![T::ZERO; width],
+            unscaled: vec![T::ZERO; width],
             values: vec![T::ZERO; width],
             entries: SparseBlock::new(features),
             norm: [T::ZERO],
@@ -59,27 +59,27 @@ impl<T: Real> RowBuffer<T> {
             return;
         }
         if rows.is_sparse() {
-            self.given.fill(T::ZERO);
+            self.unscaled.fill(T::ZERO);
         }
-        let given = &mut self.given;
-        rows.for_each_in_row(row, |k, v| given[k] = T::from_f64(v));
+        let unscaled = &mut self.unscaled;
+        rows.for_each_in_row(row, |k, v| unscaled[k] = T::from_f64(v));
         self.finish_dense();
     }
 
     /// Loads the values of a row into a dense buffer.
     pub(crate) fn load_dense(&mut self, values: &[T]) {
-        self.given.copy_from_slice(values);
+        self.unscaled.copy_from_slice(values);
         self.finish_dense();
     }
 
     /// Loads the entries that `give` pushes in column order into a sparse buffer.
     pub(crate) fn load_entries(&mut self, give: impl FnOnce(&mut dyn FnMut(usize, T))) {
         self.entries.restart(self.features);
-        self.given.clear();
-        let Self { entries, given, scale, .. } = self;
+        self.unscaled.clear();
+        let Self { entries, unscaled, scale, .. } = self;
         give(&mut |k, v| {
             if v != T::ZERO {
-                given.push(v);
+                unscaled.push(v);
                 entries.push(k, T::from_f64(v.to_f64() * *scale));
             }
         });
@@ -90,7 +90,7 @@ impl<T: Real> RowBuffer<T> {
     }
 
     fn finish_dense(&mut self) {
-        for (to, from) in self.values.iter_mut().zip(&self.given) {
+        for (to, from) in self.values.iter_mut().zip(&self.unscaled) {
             *to = T::from_f64(from.to_f64() * self.scale);
         }
         self.squared_norm = dot(&self.values, &self.values).to_f64();
@@ -100,7 +100,6 @@ impl<T: Real> RowBuffer<T> {
         self.norm = [T::from_f64(self.squared_norm)];
     }
 
-    /// Returns the number of features.
     pub(crate) fn features(&self) -> usize {
         self.features
     }
@@ -125,9 +124,9 @@ impl<T: Real> RowBuffer<T> {
         self.entries.entries()
     }
 
-    /// Returns the given values: all of a dense row, the entries of a sparse one.
-    pub(crate) fn given(&self) -> &[T] {
-        &self.given
+    /// Returns the values before scaling: all of a dense row, the entries of a sparse one.
+    pub(crate) fn unscaled(&self) -> &[T] {
+        &self.unscaled
     }
 
     /// Calls `visit(column, value)` for the scaled values or entries, in column order.
@@ -135,9 +134,9 @@ impl<T: Real> RowBuffer<T> {
         self.for_each_of(if self.sparse { self.entries().1 } else { &self.values }, visit);
     }
 
-    /// Calls `visit(column, value)` for the given values or entries, in column order.
-    pub(crate) fn for_each_given(&self, visit: impl FnMut(usize, T)) {
-        self.for_each_of(&self.given, visit);
+    /// Calls `visit(column, value)` for the values or entries before scaling, in column order.
+    pub(crate) fn for_each_unscaled(&self, visit: impl FnMut(usize, T)) {
+        self.for_each_of(&self.unscaled, visit);
     }
 
     fn for_each_of(&self, values: &[T], mut visit: impl FnMut(usize, T)) {
@@ -174,17 +173,16 @@ impl RowWriter {
         Self { features, rows: 0, values, structure: sparse.then(|| (vec![0], Vec::new())) }
     }
 
-    /// Appends a row.
     pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) -> Result<()> {
-        let stored = row.given().len();
+        let stored = row.unscaled().len();
         match &mut self.values {
             Values::Single(values) => {
                 try_reserve(VECTORS, values, stored)?;
-                row.for_each_given(|_, v| values.push(v.to_f64() as f32));
+                row.for_each_unscaled(|_, v| values.push(v.to_f64() as f32));
             }
             Values::Double(values) => {
                 try_reserve(VECTORS, values, stored)?;
-                row.for_each_given(|_, v| values.push(v.to_f64()));
+                row.for_each_unscaled(|_, v| values.push(v.to_f64()));
             }
         }
         if let Some((indptr, indices)) = &mut self.structure {
@@ -196,7 +194,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Returns the collected rows.
     pub(crate) fn finish(self) -> OwnedRows {
         const WHOLE: &str = "only whole rows are pushed";
         let (shape, cols) = ((self.rows, self.features), self.features);

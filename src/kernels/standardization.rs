@@ -182,15 +182,15 @@ impl Standardization {
         coefficients: &[f64],
         q: usize,
     ) -> Vec<f64> {
-        let (mut sums, mut rests) = (vec![0.0; q], vec![0.0; q]);
+        let (mut sums, mut remainders) = (vec![0.0; q], vec![0.0; q]);
         if self.centre.iter().any(|c| *c != 0.0) {
             for (&row, coefficients) in list.iter().zip(coefficients.chunks_exact(q)) {
                 let (product, remainder) = self.product_with_centre(rows, row);
-                axpy_compensated(product, coefficients, &mut sums, &mut rests);
-                axpy(remainder, coefficients, &mut rests);
+                axpy_compensated(product, coefficients, &mut sums, &mut remainders);
+                axpy(remainder, coefficients, &mut remainders);
             }
         }
-        sums.iter().zip(rests).map(|(sum, remainder)| sum + remainder).collect()
+        sums.iter().zip(remainders).map(|(sum, remainder)| sum + remainder).collect()
     }
 }
 

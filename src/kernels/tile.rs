@@ -1,4 +1,13 @@
-//! Tiles of kernel values: blocks of rows against packed panels, and the solver's source of kernel rows.
+//! Tiles of kernel values: blocks of rows against packed panels, and [`KernelRows`], the solver's source of kernel rows.
+//!
+//! Problem: a solver asks for a few rows of K at a time, against a fixed list of columns. The columns are packed once into panels;
+//! a block of rows is packed for each call, and stays in the second-level cache while groups of panels pass by. Values of
+//! precomputed kernels and of user-defined functions come through the same interface, and products with K in few columns
+//! are sums of Gaussians (`fast_gauss`) if that costs less.
+//!
+//! Invariant: a value has the same bits in every tile, for any list of rows or columns and any number of threads.
+//!
+//! Cost: rows x columns kernel values for [`KernelRows::compute`]; memory one packed copy of the columns, one tile a thread.
 
 use super::Kernel;
 use super::distances::{DistanceWorkspace, squared_distances};
@@ -89,9 +98,9 @@ fn write_values<T: Real, O: Real>(values: &[T], out: &mut [O]) {
     if size_of::<T>() == size_of::<O>() {
         let values: &[O] = bytemuck::cast_slice(values);
         let (pieces, remainder) = values.as_chunks::<PIECE>();
-        let (out_pieces, out_rest) = out.as_chunks_mut::<PIECE>();
+        let (out_pieces, out_remainder) = out.as_chunks_mut::<PIECE>();
         out_pieces.iter_mut().zip(pieces).for_each(|(out, piece)| *out = *piece);
-        out_rest.iter_mut().zip(remainder).for_each(|(out, value)| *out = *value);
+        out_remainder.iter_mut().zip(remainder).for_each(|(out, value)| *out = *value);
     } else {
         out.iter_mut().zip(values).for_each(|(out, value)| *out = O::from_f64(value.to_f64()));
     }
@@ -188,7 +197,7 @@ impl<'a> KernelRows<'a> {
         &self.rows
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns, which is the length of a kernel row.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -198,7 +207,7 @@ impl<'a> KernelRows<'a> {
         self.computed.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes held.
+    /// Returns the number of bytes of the packed columns.
     pub fn bytes(&self) -> usize {
         let packed = match &self.packed {
             Packed::Single(panels) => panels.bytes(),

@@ -104,13 +104,13 @@ impl Weights {
 
     fn sum_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
         let (m, q) = (vectors.rows(), self.outputs);
-        let (mut sums, mut rests) = compensated_sums(self.len() * q)?;
+        let (mut sums, mut remainders) = compensated_sums(self.len() * q)?;
         let mut work = 0;
         for (i, coefficients) in coefficients.chunks_exact(q).enumerate() {
             vectors.for_each_in_row(i, |k, v| {
                 if let Some(place) = self.place(k) {
                     let at = place * q..(place + 1) * q;
-                    axpy_compensated(v, coefficients, &mut sums[at.clone()], &mut rests[at]);
+                    axpy_compensated(v, coefficients, &mut sums[at.clone()], &mut remainders[at]);
                 }
             });
             work += vectors.stored(i).saturating_mul(q);
@@ -119,7 +119,7 @@ impl Weights {
                 work = 0;
             }
         }
-        Ok(rounded(sums, &rests))
+        Ok(rounded(sums, &remainders))
     }
 
     /// Adds `units[j] w_j'x` to the outputs (rows, q) of the listed rows.
@@ -203,14 +203,14 @@ pub fn linear_weights(
 /// Computes the weights (q, d) of dense vectors; threads share the outputs.
 fn sum_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
     let (m, d) = (vectors.rows(), vectors.cols());
-    let (mut sums, mut rests) = compensated_sums(q * d)?;
+    let (mut sums, mut remainders) = compensated_sums(q * d)?;
     let mut lines: Vec<(&mut [f64], &mut [f64])> =
-        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).collect();
+        sums.chunks_exact_mut(d.max(1)).zip(remainders.chunks_exact_mut(d.max(1))).collect();
     let step = (WORK_PER_CHECK / d.saturating_mul(q.div_ceil(ctx.threads())).max(1)).max(1);
     for from in (0..m).step_by(step) {
         ctx.check("weights", from, m)?;
         ctx.for_each_chunk(&mut lines, 1, |j, line| {
-            let (sums, rests) = &mut line[0];
+            let (sums, remainders) = &mut line[0];
             let mut values = Vec::new();
             for i in from..m.min(from + step) {
                 let coefficient = coefficients[i * q + j];
@@ -224,12 +224,12 @@ fn sum_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>
                     vectors.for_each_in_row(i, |_, v| values.push(v));
                     &values
                 };
-                axpy_compensated(coefficient, row, sums, rests);
+                axpy_compensated(coefficient, row, sums, remainders);
             }
         });
     }
     drop(lines);
-    Ok(rounded(sums, &rests))
+    Ok(rounded(sums, &remainders))
 }
 
 /// Allocates sums, zero at first, and the rounding errors of their terms.
@@ -237,8 +237,8 @@ fn compensated_sums(len: usize) -> Result<(Vec<f64>, Vec<f64>)> {
     Ok((memory::try_zeros(WEIGHTS, len)?, memory::try_zeros(WEIGHTS, len)?))
 }
 
-fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {
-    sums.iter_mut().zip(rests).for_each(|(sum, error)| *sum += error);
+fn rounded(mut sums: Vec<f64>, remainders: &[f64]) -> Vec<f64> {
+    sums.iter_mut().zip(remainders).for_each(|(sum, error)| *sum += error);
     sums
 }
 

@@ -163,10 +163,10 @@ fn inverse_given(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<
         let ones = &intercepts;
         ctx.for_each_chunk(inverse.as_slice_mut().expect(ROW_MAJOR), n, |i, line| {
             // Symmetric to the last bit: the product first.
-            line.iter_mut().zip(ones).for_each(|(value, one)| *value -= one * ones[i] / total);
+            line.iter_mut().zip(ones).for_each(|(value, entry)| *value -= entry * ones[i] / total);
         });
-        for one in &mut intercepts {
-            *one /= total;
+        for entry in &mut intercepts {
+            *entry /= total;
         }
     }
     problem.check_solution(alpha, inverse.iter().chain(&intercepts))?;

@@ -70,7 +70,6 @@ impl Groups {
         Ok(Self { rows, starts })
     }
 
-    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }

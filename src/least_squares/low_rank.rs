@@ -64,7 +64,7 @@ pub struct Sums {
     pub columns: Vec<f64>,
     /// Y' W 1, (q,).
     pub targets: Vec<f64>,
-    /// Number of rows.
+    /// Number of rows that have been added, of any weight.
     pub rows: u64,
     /// Sum of their weights.
     pub weight: f64,
@@ -73,7 +73,7 @@ pub struct Sums {
 /// Rows that are added together.
 #[derive(Clone, Copy)]
 pub struct Piece<'a> {
-    /// The n rows.
+    /// The rows, (n, d).
     pub rows: Rows<'a>,
     /// Their targets, (n, q).
     pub targets: ArrayView2<'a, f64>,

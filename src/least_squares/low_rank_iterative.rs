@@ -91,9 +91,9 @@ const MAX_BLOCK_ROWS: usize = 1024;
 /// The m points with coefficients, and their kernel.
 #[derive(Clone, Copy)]
 pub struct Points<'a> {
-    /// The kernel.
+    /// The kernel, computed between the points and the rows.
     pub kernel: Kernel,
-    /// The points.
+    /// The points z, (m, d).
     pub vectors: Rows<'a>,
 }
 

@@ -142,7 +142,6 @@ fn transpose(values: &[f64], out: &mut [f64], q: usize) {
 }
 
 impl<T: Real + Stored> KernelProducts<'_, T> {
-    /// Returns the number of rows of a task.
     fn rows_per_task(&self) -> usize {
         let row_cost = self.m * (self.rows.cols() + VALUE_COST);
         (TASK_WORK / row_cost.max(1) / BLOCK_ROWS * BLOCK_ROWS).clamp(BLOCK_ROWS, MAX_TASK_ROWS)

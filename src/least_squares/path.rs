@@ -147,7 +147,7 @@ fn solve_path_given(
 }
 
 /// Compares scores by their first numbers, or by the second ones where these are equal but for rounding.
-fn compared(one: (f64, f64), other: (f64, f64)) -> Ordering {
+fn compared(a: (f64, f64), b: (f64, f64)) -> Ordering {
     let of = |a: f64, b: f64| {
         if (a - b).abs() <= ROUNDING_OF_ERRORS * a.abs().max(b.abs()) {
             Ordering::Equal
@@ -155,5 +155,5 @@ fn compared(one: (f64, f64), other: (f64, f64)) -> Ordering {
             a.partial_cmp(&b).unwrap_or(Ordering::Greater)
         }
     };
-    of(one.0, other.0).then_with(|| of(one.1, other.1))
+    of(a.0, b.0).then_with(|| of(a.1, b.1))
 }

@@ -15,7 +15,7 @@ pub(super) const MAX_RELATIVE_ROUNDING: f64 = 1e-4;
 /// A regularized least squares problem.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
-    /// The kernel.
+    /// The kernel; K + alpha I must be positive definite on the rows.
     pub kernel: KernelFunction<'a>,
     /// The n training rows.
     pub rows: Rows<'a>,
@@ -87,7 +87,7 @@ impl Problem<'_> {
         Ok(reach)
     }
 
-    /// Returns the number of outputs q.
+    /// Returns the number of outputs q, the columns of the targets.
     pub fn outputs(&self) -> usize {
         self.targets.ncols()
     }
@@ -125,7 +125,6 @@ pub(super) fn rows_at_once(m: usize, max_rows: usize) -> usize {
 const REMEDY: &str =
     "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor";
 
-/// Checks alpha.
 pub(super) fn check_alpha(alpha: f64) -> Result<()> {
     if alpha.is_finite() && alpha >= 0.0 {
         Ok(())

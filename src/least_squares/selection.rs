@@ -31,7 +31,7 @@ use crate::random::Random;
 /// The rows chosen, in order, and the trace of the remainder after each; the first entry is the trace of K.
 #[derive(Debug, Clone)]
 pub struct Points {
-    /// Indices of rows.
+    /// Indices of the selected rows, in the order in which they were chosen.
     pub rows: Vec<usize>,
     /// One more than there are rows.
     pub remaining: Vec<f64>,
@@ -40,7 +40,7 @@ pub struct Points {
 /// Random rows of each step, of which the best is chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidates {
-    /// The number of rows.
+    /// Number of rows drawn at each step, which are fewer at the end.
     pub count: usize,
     /// Seed of the draws.
     pub seed: u64,

@@ -90,7 +90,7 @@ impl LeaveOneOut {
         let InverseDiagonal { diagonal: mut inverse_diagonal, factor } = inverse;
         if let Some(ones) = ones {
             let total: f64 = ones.iter().sum();
-            inverse_diagonal.iter_mut().zip(ones).for_each(|(g, one)| *g -= one * one / total);
+            inverse_diagonal.iter_mut().zip(ones).for_each(|(g, entry)| *g -= entry * entry / total);
         }
         let n = inverse_diagonal.len();
         let mut gcv = vec![0.0; problem.outputs()];

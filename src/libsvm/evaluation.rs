@@ -7,7 +7,7 @@ use super::numbers::general;
 pub struct Evaluation {
     n_samples: usize,
     n_correct: usize,
-    /// Mean squared error.
+    /// Mean squared error of the predictions.
     pub squared_error: f64,
     /// Squared correlation coefficient; NaN if the targets or the predictions are constant.
     pub squared_correlation: f64,

@@ -45,7 +45,7 @@ pub use evaluation::{Evaluation, evaluate};
 pub use failure::{Failure, Outcome};
 pub use options::{PredictOptions, TrainOptions};
 pub use prediction::{Answers, Decoder, kernel_outputs};
-pub use problem::{Folds, Problem};
+pub use problem::{Folds, MAX_ASYMMETRY, Problem};
 pub use program::{PROGRAMS, Program};
 pub use streams::Streams;
 pub use training::{TrainedModel, cross_validate, train};

@@ -1,4 +1,7 @@
-//! The options of `svm-train` and `svm-predict`.
+//! The options of `svm-train` and `svm-predict`: their grammar, defaults and rules.
+//!
+//! Source: `parse_command_line` and `svm_check_parameter` of LIBSVM 3.24. Where LIBSVM takes a word for something else, as `-cost` for
+//! `-c`, it is refused.
 
 use super::arguments::{flag, integer, leading, number, only_options, value};
 use super::failure::{Failure, Outcome};
@@ -44,7 +47,7 @@ pub struct TrainOptions {
     pub gamma: f64,
     /// `-r`.
     pub coef0: f64,
-    /// `-c`.
+    /// `-c`, before the factors of the classes.
     pub c: f64,
     /// `-n`.
     pub nu: f64,

@@ -97,7 +97,7 @@ pub struct Decoder<'a> {
 pub struct Answers {
     /// (n_samples,), labels or numbers.
     pub predictions: Vec<f64>,
-    /// (n_samples, k), the probabilities of a classifier if they were asked for.
+    /// (n_samples, k), the probabilities of a classifier if they were requested.
     pub probabilities: Option<Array2<f64>>,
     /// Lines that `svm-predict` prints about probabilities.
     pub remark: Option<String>,

@@ -18,7 +18,7 @@ use ndarray::{Array2, Axis};
 use std::path::Path;
 
 /// The maximum difference of two mirrored values of a kernel matrix, as a share of the largest value.
-const MAX_ASYMMETRY: f64 = 1e-5;
+pub const MAX_ASYMMETRY: f64 = 1e-5;
 /// The size of the tiles in which mirrored values are compared.
 const TILE: usize = 64;
 

@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 /// The exit code that shells report for a program that Ctrl-C ended: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// A program.
+/// A program that can be run with any streams and contexts.
 pub struct Program {
     /// The name by which it is called.
     pub name: &'static str,

@@ -15,7 +15,6 @@ use crate::kernel::Kernel;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Runs the program.
 pub(super) fn run(arguments: &[OsString], streams: &mut Streams<'_>, ctx: Context<'_>) -> Outcome {
     let (options, paths) = PredictOptions::leading(arguments)?;
     let [data, model, output] = paths else {

@@ -38,7 +38,6 @@ struct Ranges {
     target: Option<[f64; 4]>,
 }
 
-/// Runs the program.
 pub(super) fn run(arguments: &[OsString], streams: &mut Streams<'_>, ctx: Context<'_>) -> Outcome {
     let (mut lower, mut upper, mut limits) = (-1.0, 1.0, None);
     let (mut save, mut restore) = (None, None);

@@ -11,7 +11,6 @@ use crate::io::libsvm_model::{LibsvmModel, write};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Runs the program.
 pub(super) fn run(arguments: &[OsString], streams: &mut Streams<'_>, ctx: Context<'_>) -> Outcome {
     let (options, paths) = TrainOptions::leading(arguments)?;
     let (data, model_path) = match paths {

@@ -22,7 +22,7 @@ const PROBABILITY_FOLDS: usize = 5;
 
 /// The result of a training.
 pub struct TrainedModel {
-    /// The model.
+    /// The model as its file holds it.
     pub model: LibsvmModel,
     /// The training sample of each vector.
     pub support: Vec<usize>,

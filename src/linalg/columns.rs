@@ -37,7 +37,6 @@ pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Result<Vec<T>
     Ok(panels)
 }
 
-/// Unpacks panels of [`to_panels`].
 pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usize) {
     let width = panel_width::<T>();
     for (i, line) in b.chunks_exact_mut(q).enumerate() {

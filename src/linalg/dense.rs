@@ -52,7 +52,6 @@ impl<T: Real> Square<T> {
         n.saturating_mul(n + 2 * panel_width::<T>()).saturating_mul(size_of::<T>())
     }
 
-    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.n
     }
@@ -62,17 +61,16 @@ impl<T: Real> Square<T> {
         self.stride
     }
 
-    /// Returns all lines.
+    /// Returns all lines with their padding, one after the other.
     pub(crate) fn values(&self) -> &[T] {
         self.values.values()
     }
 
-    /// Returns all lines.
+    /// Returns all lines with their padding, one after the other.
     pub(crate) fn values_mut(&mut self) -> &mut [T] {
         self.values.values_mut()
     }
 
-    /// Returns the entries on the diagonal.
     pub(crate) fn diagonal(&self) -> impl ExactSizeIterator<Item = f64> {
         self.values().iter().step_by(self.stride + 1).take(self.n).map(|v| v.to_f64())
     }

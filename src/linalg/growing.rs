@@ -84,12 +84,10 @@ impl GrowingCholesky {
         Self { rows }
     }
 
-    /// Returns the rows of L.
     pub(crate) fn into_rows(self) -> Vec<Vec<f64>> {
         self.rows
     }
 
-    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }

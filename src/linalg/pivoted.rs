@@ -21,7 +21,7 @@ const FIRST_COLUMNS: usize = 32;
 
 /// A symmetric matrix that is given by its columns.
 pub(crate) trait SymmetricColumns {
-    /// Returns the diagonal.
+    /// Returns the diagonal of the matrix, (n,), from which pivots are chosen.
     fn diagonal(&self) -> Vec<f64>;
 
     /// Writes the columns of the given numbers.

@@ -62,7 +62,6 @@ impl ColumnResidual {
         Self { column, line: Vec::new(), squared_norm, squared: squared_norm }
     }
 
-    /// Returns the residual.
     pub(super) fn column(&self) -> &[f64] {
         &self.column
     }

@@ -1,5 +1,5 @@
-//! A cache of columns of functions that are best_candidates to be chosen, in double precision and orthogonal to the basis at the time of
-//! their computation.
+//! A cache of the columns of the best candidates, in double precision and orthogonal to the basis at the time of their
+//! computation.
 //!
 //! One column costs a pass over the rows and two over the basis, all bound by memory; several columns together cost hardly
 //! more. So the columns of the best candidates are computed together with the column requested, and are made orthogonal to
@@ -13,8 +13,8 @@ use crate::error::Result;
 
 /// Number of columns computed together.
 const COLUMNS_PER_BATCH: usize = 8;
-/// Maximum number of numbers of the cached columns, 64 MB; the oldest are removed.
-const MAX_CACHED_NUMBERS: usize = 1 << 23;
+/// Maximum number of bytes of the columns that wait to be chosen, at least those of one batch; the oldest are removed.
+pub const MAX_CACHED_COLUMN_BYTES: usize = 1 << 26;
 
 /// The cached columns, the oldest first.
 #[derive(Default)]
@@ -36,16 +36,17 @@ impl ColumnCache {
                 .best_candidates(p, COLUMNS_PER_BATCH, |p| self.0.iter().any(|(waiting, _)| *waiting == p));
             let columns = dictionary.columns(&list, ctx)?;
             let columns = columns.chunks_exact(columns.len() / list.len());
-            let mut rests: Vec<ColumnResidual> =
+            let mut residuals: Vec<ColumnResidual> =
                 columns.map(|column| ColumnResidual::of(column.to_vec())).collect();
             let mut lines = Vec::new();
             for &p in &list {
                 lines.extend(levels.line(p)[..levels.n_final_vectors()].iter().copied());
             }
-            basis.orthogonalize(&mut rests, &mut lines, ctx)?;
+            basis.orthogonalize(&mut residuals, &mut lines, ctx)?;
             // The column requested is the newest.
-            self.0.extend(list.into_iter().zip(rests).rev());
-            let capacity = (MAX_CACHED_NUMBERS / dictionary.rows().max(1)).max(COLUMNS_PER_BATCH);
+            self.0.extend(list.into_iter().zip(residuals).rev());
+            let column_bytes = dictionary.rows().max(1) * size_of::<f64>();
+            let capacity = (MAX_CACHED_COLUMN_BYTES / column_bytes).max(COLUMNS_PER_BATCH);
             self.0.drain(..self.0.len().saturating_sub(capacity));
         }
         let entry = self.0.iter().find(|(waiting, _)| *waiting == p);

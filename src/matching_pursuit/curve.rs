@@ -1,5 +1,7 @@
-//! A finished pursuit: coefficients, losses along the path,  and when to stop: the capacity of a pursuit is its number of functions, and validation rows say
-//! how many are enough (Vincent and Bengio, 2.1).
+//! A finished pursuit: coefficients and losses along the path; and the early stopping of a running one.
+//!
+//! The capacity of a pursuit is its number of functions. Validation rows decide how many are enough (Vincent and Bengio, 2.1): the
+//! pursuit ends after `patience` steps without a better loss or error rate, and the curve keeps all sizes.
 
 use super::task::{MatchingParams, Measure, Task, Validation};
 use crate::argmax::argmax;
@@ -38,7 +40,7 @@ pub enum Coefficients {
 pub struct Fit {
     /// Candidates in the order in which they joined the basis, after the constant where it is there from the start.
     pub order: Vec<usize>,
-    /// Coefficients.
+    /// Coefficients of all sizes, from which those of any size are read.
     pub coefficients: Coefficients,
     /// Sizes and losses.
     pub curve: Curve,
@@ -57,7 +59,7 @@ impl Fit {
     }
 }
 
-/// The curve so far, and whether to go on.
+/// The curve so far, and the rule of early stopping.
 pub(super) struct Stopping<'a> {
     validation: Option<Validation<'a>>,
     patience: Option<usize>,
@@ -71,8 +73,8 @@ impl<'a> Stopping<'a> {
         Self { validation: task.validation, patience, measure, curve: Curve::default() }
     }
 
-    /// Notes the losses of a step; `outputs` (q, n) are those of the validation rows, output after output. Whether to go
-    /// on.
+    /// Records the losses of a step; `outputs` (q, n) are those of the validation rows, output after output. Returns true if the
+    /// pursuit continues.
     #[must_use]
     pub(super) fn note(&mut self, size: usize, training: f64, validation: f64, outputs: &[f64]) -> bool {
         self.curve.sizes.push(size);
@@ -83,20 +85,20 @@ impl<'a> Stopping<'a> {
                 self.curve.validation_error.push(wrong(rows, outputs));
             }
         }
-        self.goes_on()
+        self.continues()
     }
 
-    /// Forgets all but the first steps. Whether to go on.
+    /// Removes all but the first steps; returns true if the pursuit continues.
     #[must_use]
     pub(super) fn truncate(&mut self, steps: usize) -> bool {
         self.curve.sizes.truncate(steps);
         self.curve.training_loss.truncate(steps);
         self.curve.validation_loss.truncate(steps);
         self.curve.validation_error.truncate(steps);
-        self.goes_on()
+        self.continues()
     }
 
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         let values = match self.measure {
             Measure::Error if !self.curve.validation_error.is_empty() => &self.curve.validation_error,
             _ => &self.curve.validation_loss,

@@ -47,10 +47,12 @@ mod source;
 mod state;
 mod task;
 
+pub use column_cache::MAX_CACHED_COLUMN_BYTES;
 pub use curve::{Coefficients, Curve, Fit};
+pub use dictionary::DEFAULT_SAMPLE_SIZE;
 pub use loss::{BuiltIn, Derivative, Loss};
 pub use source::{Columns, Functions, KernelFunctions, RowSet};
-pub use task::{MatchingParams, Measure, Storage, Task, Validation, Variant};
+pub use task::{DEFAULT_DICTIONARY_BYTES, MatchingParams, Measure, Storage, Task, Validation, Variant};
 
 use crate::context::{Context, Stop};
 use crate::error::{Error, Result};
@@ -58,12 +60,11 @@ use dictionary::Dictionary;
 
 /// Runs a pursuit.
 ///
-/// Cost O(functions x candidates x rows); memory of the dictionary as its storage says, beside that
-/// functions x rows numbers.
+/// Cost O(functions x candidates x rows); memory functions x rows numbers, and the dictionary as far as its storage allows.
 ///
 /// # Errors
 /// [`Error::Param`], [`Error::Shape`] and
-/// [`Error::NotFinite`] for what does not fit; whatever a part of the dictionary fails with.
+/// [`Error::NotFinite`] for inputs that do not fit; any error of a dictionary part.
 pub fn matching_pursuit(task: &Task<'_>, params: &MatchingParams, ctx: Context<'_>) -> Result<Fit> {
     task.check()?;
     params.check(task)?;

@@ -22,7 +22,7 @@ const MAX_RELATIVE_ROUNDING: f64 = 1e-6;
 
 const ROW_MAJOR: &str = "values are written to row-major lines";
 
-/// A set of rows.
+/// The rows on which functions are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSet {
     /// The rows of the loss.
@@ -36,7 +36,7 @@ pub trait Functions: Sync {
     /// Number of functions.
     fn count(&self) -> usize;
 
-    /// Number of rows of a set.
+    /// Returns the number of rows of a set; it is 0 for the validation rows if there are none.
     fn rows(&self, set: RowSet) -> usize;
 
     /// Returns the share of a function's squared norm up to which its squared distance from the span of others counts as zero; 0
@@ -77,7 +77,7 @@ pub struct KernelFunctions<'a> {
     points: Rows<'a>,
     training: Rows<'a>,
     validation: Option<Rows<'a>>,
-    /// The sets as kernel values want them, made when they are first asked for: a pursuit asks for one function a step.
+    /// The sets in the form that kernel values are computed from, made at the first request: a pursuit requests one function a step.
     double: Packed<f64>,
     single: Packed<f32>,
 }
@@ -305,12 +305,12 @@ mod tests {
         let points: Rows<'_> = Rows::from_shape((2, 1), &index).unwrap();
         let precomputed = KernelFunctions::new(Kernel::Precomputed, points, rows, None).unwrap();
         let (x, none) = (ArrayView2::from_shape((7, 3), &x).unwrap(), Array2::zeros((0, 3)));
-        let given = Columns::new(x, none.view()).unwrap();
-        let (mut one, mut two) = (Array2::zeros((2, 7)), Array2::zeros((2, 7)));
-        precomputed.fill(&[0, 1], RowSet::Training, one.view_mut(), Context::SEQUENTIAL).unwrap();
-        given.fill(&[2, 0], RowSet::Training, two.view_mut(), Context::SEQUENTIAL).unwrap();
-        assert_eq!(one, two);
-        assert_eq!(one.row(1), x.column(0));
+        let columns = Columns::new(x, none.view()).unwrap();
+        let (mut from_kernel, mut from_columns) = (Array2::zeros((2, 7)), Array2::zeros((2, 7)));
+        precomputed.fill(&[0, 1], RowSet::Training, from_kernel.view_mut(), Context::SEQUENTIAL).unwrap();
+        columns.fill(&[2, 0], RowSet::Training, from_columns.view_mut(), Context::SEQUENTIAL).unwrap();
+        assert_eq!(from_kernel, from_columns);
+        assert_eq!(from_kernel.row(1), x.column(0));
         let beyond = [3.0];
         let points: Rows<'_> = Rows::from_shape((1, 1), &beyond).unwrap();
         assert!(KernelFunctions::new(Kernel::Precomputed, points, rows, None).is_err());

@@ -83,7 +83,7 @@ impl<'t, 'a> State<'t, 'a> {
         self.order.pop();
     }
 
-    /// Notes the step; whether to go on.
+    /// Records the losses of a step; returns true if the pursuit continues.
     pub(super) fn note(&self, stopping: &mut Stopping<'_>) -> bool {
         let training = 0.5 * self.squared_norm() / self.task.total_weight();
         let n = self.task.validation_rows();

@@ -1,4 +1,7 @@
 //! The learning task, and the parameters of a pursuit: variants, sizes, stopping, storage.
+//!
+//! Both are checked once, before the dictionary is evaluated, so that the steps need no checks. Cost: a pass over the targets and
+//! the weights.
 
 use super::loss::Loss;
 use super::source::{Functions, RowSet};
@@ -7,6 +10,8 @@ use crate::memory::try_vec;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
+/// Maximum number of bytes of a stored dictionary, unless the caller sets it; above it, each step evaluates a sample.
+pub const DEFAULT_DICTIONARY_BYTES: usize = 2_000_000_000;
 /// Largest magnitudes of targets with squared loss.
 const TARGETS: Range<f64> = 1e-130..1e140;
 
@@ -43,7 +48,7 @@ pub struct Task<'a> {
     pub weights: Option<&'a [f64]>,
     /// If true, the constant function is in the basis from the start.
     pub constant: bool,
-    /// The loss.
+    /// The loss of an output, summed over the outputs.
     pub loss: &'a dyn Loss,
     /// If true, the loss is squared error, whose best coefficients are known.
     pub squared: bool,
@@ -137,7 +142,7 @@ pub enum Variant {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MatchingParams {
-    /// The variant.
+    /// The rule that chooses functions and updates coefficients.
     pub variant: Variant,
     /// Maximum number of functions.
     pub functions: usize,
@@ -189,7 +194,7 @@ impl MatchingParams {
             tolerance: 0.0,
             patience: None,
             measure: Measure::Loss,
-            storage: Storage { single: false, budget: 2_000_000_000 },
+            storage: Storage { single: false, budget: DEFAULT_DICTIONARY_BYTES },
             sample: None,
             seed: 0,
         }

@@ -31,7 +31,7 @@ pub struct LeaveOneOutRows<'a> {
     pub coefficients: ArrayView2<'a, f64>,
     /// K(x_j, x_j).
     pub diagonal: &'a [f64],
-    /// Classes.
+    /// The class of each row, (n,), below k.
     pub labels: &'a [usize],
     /// Bound on the error of each machine's outputs, (F,).
     pub slack: &'a [f64],

@@ -114,17 +114,17 @@ impl CodeMatrix {
         Self::from_fn(classes, columns, |at| if is_positive(at) { 1 } else { -1 })
     }
 
-    /// Number of classes.
+    /// Returns the number of classes k, the rows of the matrix.
     pub fn classes(&self) -> usize {
         self.entries.nrows()
     }
 
-    /// Number of machines.
+    /// Returns the number of machines, the columns of the matrix.
     pub fn columns(&self) -> usize {
         self.entries.ncols()
     }
 
-    /// All entries.
+    /// Returns the matrix (k, machines) of -1, 0 and 1; 0 leaves a class out of a machine.
     pub fn entries(&self) -> ArrayView2<'_, i8> {
         self.entries.view()
     }
@@ -134,7 +134,7 @@ impl CodeMatrix {
         self.entries
     }
 
-    /// Entries of a class.
+    /// Returns the entries of a class, one for each machine.
     pub fn row(&self, class: usize) -> &[i8] {
         self.entries.row(class).to_slice().expect("entries are row-major")
     }

@@ -68,7 +68,7 @@ impl MarginLoss {
         })
     }
 
-    /// L(z).
+    /// Returns L(z) for the margin z, the product of an output and an entry of the code.
     pub fn at(self, z: f64) -> f64 {
         match self {
             Self::Hinge => (1.0 - z).max(0.0),

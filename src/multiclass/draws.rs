@@ -12,14 +12,13 @@ const WORK_PER_CHECK: usize = 1 << 26;
 /// The number of draws, and the seed of their streams of random numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Draws {
-    /// At least 1.
+    /// Number of draws, at least 1, of which the best is used.
     pub count: usize,
-    /// The seed.
+    /// Seed of the draws; each has its own stream of random numbers.
     pub seed: u64,
 }
 
 impl Draws {
-    /// Checks the count.
     pub(super) fn check(self) -> Result<()> {
         if self.count == 0 { Err(Error::param("n_draws", self.count, "at least 1")) } else { Ok(()) }
     }

@@ -32,9 +32,9 @@ pub struct PerceptronState {
     pub deviation: f64,
     /// State of the random generator; initially the seed.
     pub random: u64,
-    /// Number of rows seen.
+    /// Number of rows of the stream so far.
     pub seen: u64,
-    /// Number of mistakes.
+    /// Number of rows that were predicted wrongly before they were learned from.
     pub mistakes: u64,
 }
 

@@ -21,7 +21,7 @@ const RIDGE: f64 = 1e-12;
 pub struct Sigmoid {
     /// Factor of the output; negative where larger outputs are more probable.
     pub a: f64,
-    /// Offset.
+    /// Offset: the negative log odds at the output 0.
     pub b: f64,
 }
 
@@ -61,8 +61,10 @@ pub fn fit_sigmoid(
         }
     }
     let samples = || outputs.iter().zip(is_first).zip(weights).map(|((f, first), w)| (*f, *first, *w));
-    let (ones, zeros) = samples()
-        .fold((0.0, 0.0), |(one, zero), (_, first, w)| if first { (one + w, zero) } else { (one, zero + w) });
+    let (ones, zeros) = samples().fold(
+        (0.0, 0.0),
+        |(ones, zeros), (_, first, w)| if first { (ones + w, zeros) } else { (ones, zeros + w) },
+    );
     let penalty = offset_penalty * (ones + zeros);
     let target = |first: bool| if first { (ones + 1.0) / (ones + 2.0) } else { 1.0 / (zeros + 2.0) };
     // -ln p of the target's share plus -ln (1 - p) of the rest.

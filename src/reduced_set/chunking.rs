@@ -29,11 +29,11 @@ use crate::simd::blas::dot;
 /// The method of selection and its parameters.
 #[derive(Debug, Clone)]
 pub enum Reducer<'a> {
-    /// A pursuit.
+    /// A pursuit: vectors enter one by one, and few kernel values are stored.
     Pursuit(PursuitParams<'a>),
     /// A method that needs the whole kernel matrix.
     Matrix {
-        /// The method.
+        /// The method that orders the vectors by their kernel matrix.
         method: &'a dyn Method,
         /// Maximum number of vectors.
         max_vectors: usize,
@@ -53,7 +53,6 @@ pub struct Limits {
 }
 
 impl Reducer<'_> {
-    /// Returns the maximum number of vectors.
     fn max_vectors(&self) -> usize {
         match self {
             Self::Pursuit(params) => params.max_vectors,
@@ -132,7 +131,7 @@ pub fn reduce(
     ctx: Context<'_>,
 ) -> Result<Path> {
     let (m, q, max_vectors) = (target.len(), target.outputs(), reducer.max_vectors());
-    let whole = candidates.map_or(m, |rows| rows.rows());
+    let n_candidates = candidates.map_or(m, |rows| rows.rows());
     let fits = |size: usize| reducer.bytes(size, q) <= limits.memory;
     let too_much = |size: usize| {
         Error::param(
@@ -145,20 +144,24 @@ pub fn reduce(
         )
     };
     let chunk = match limits.chunk {
-        Some(chunk) if chunk < (2 * max_vectors).max(4) && chunk < whole => {
+        Some(chunk) if chunk < (2 * max_vectors).max(4) && chunk < n_candidates => {
             let rule =
                 format!("at least {}, twice the number of vectors to choose", (2 * max_vectors).max(4));
             return Err(Error::param("chunk", chunk, rule));
         }
-        _ => limits.chunk_size(reducer, whole, q),
+        _ => limits.chunk_size(reducer, n_candidates, q),
     };
-    if !fits(chunk.min(whole)) {
-        return Err(too_much(chunk.min(whole)));
+    if !fits(chunk.min(n_candidates)) {
+        return Err(too_much(chunk.min(n_candidates)));
     }
     if let (Some(rows), Reducer::Pursuit(params)) = (candidates, reducer) {
         let rule = "None where the candidates are not the model's own vectors";
         Error::check_param(chunk >= rows.rows() || limits.chunk.is_none(), "chunk", chunk, rule)?;
-        return if fits(whole) { pursuit(target, candidates, params, ctx) } else { Err(too_much(whole)) };
+        return if fits(n_candidates) {
+            pursuit(target, candidates, params, ctx)
+        } else {
+            Err(too_much(n_candidates))
+        };
     }
     if chunk >= m {
         return reducer.run(target, max_vectors, false, ctx);

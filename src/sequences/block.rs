@@ -145,12 +145,12 @@ impl<K: SequenceKernel> Block<K> {
         Ok(Self { store: Arc::new(store), indices: (0..count).collect() })
     }
 
-    /// Returns the kernel.
+    /// Returns the kernel with which the objects are packed.
     pub fn kernel(&self) -> &K {
         &self.store.kernel
     }
 
-    /// Returns the number of objects.
+    /// Returns the number of objects, which are the rows of a matrix.
     pub fn len(&self) -> usize {
         self.indices.len()
     }

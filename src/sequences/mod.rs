@@ -42,4 +42,4 @@ mod subsequence;
 
 pub use alignment::{GlobalAlignment, GlobalAlignmentBuilder};
 pub use block::{Block, SequenceKernel};
-pub use subsequence::{Subsequence, SubsequenceBuilder};
+pub use subsequence::{MAX_SUBSEQUENCE_LENGTH, Subsequence, SubsequenceBuilder};

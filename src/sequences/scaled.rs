@@ -33,7 +33,6 @@ impl Scaled {
         Self { mantissa, exponent: exponent + shift }
     }
 
-    /// Returns true for zero.
     pub(super) fn is_zero(self) -> bool {
         self.mantissa == 0.0
     }

@@ -11,7 +11,7 @@ use crate::memory::try_with_capacity;
 use crate::simd::subsequences::{Strings, Tables};
 
 /// Maximum number of symbols of a subsequence.
-const MAX_LENGTH: usize = 1 << 16;
+pub const MAX_SUBSEQUENCE_LENGTH: usize = 1 << 16;
 
 /// The subsequence kernel of strings.
 ///
@@ -94,8 +94,8 @@ impl SubsequenceBuilder {
     /// [`Error::Param`].
     pub fn build(self) -> Result<Subsequence> {
         let Subsequence { length, decay } = self.0;
-        let rule = format!("an integer from 1 to {MAX_LENGTH}");
-        Error::check_param((1..=MAX_LENGTH).contains(&length), "length", length, rule)?;
+        let rule = format!("an integer from 1 to {MAX_SUBSEQUENCE_LENGTH}");
+        Error::check_param((1..=MAX_SUBSEQUENCE_LENGTH).contains(&length), "length", length, rule)?;
         Error::check_param(decay > 0.0 && decay <= 1.0, "decay", decay, "above 0 and at most 1")?;
         Ok(self.0)
     }

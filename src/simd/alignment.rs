@@ -115,7 +115,7 @@ pub(crate) struct Table {
     diagonals: [Diagonal; 3],
     /// The exponent of all cells, in addition to those of the cells.
     exponent: i64,
-    /// Whether the exponents of the cells are not used.
+    /// True if the exponents of the cells are not used.
     is_common: bool,
 }
 

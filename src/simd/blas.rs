@@ -1,4 +1,12 @@
 //! Dense products of the solvers: sums in double precision from rows in single or double precision.
+//!
+//! Problem: solvers store kernel values in single precision, which halves the memory traffic that bounds them, while their
+//! gradients need sums in double precision. Values are converted as they are loaded, several rows share a pass over a sum,
+//! and compensated products give twice the precision where terms cancel.
+//!
+//! Invariant: the bits of a sum depend on its numbers and on the instruction set, not on the other sums of a call.
+//!
+//! Source: compensated sums and products after Ogita, Rump and Oishi, Accurate sum and dot product, 2005.
 
 use super::{Isa, Operation, Real, Vector, run, vectorized};
 
@@ -101,7 +109,7 @@ pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
     });
 }
 
-/// Adds alpha x to y, and the rounding errors to `remainder`, so that y + rest is as if summed in twice the precision.
+/// Adds alpha x to y, and the rounding errors to `remainder`, so that y + remainder is as if summed in twice the precision.
 pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], remainder: &mut [f64]) {
     assert!(x.len() == y.len() && y.len() == remainder.len());
     vectorized!([] (alpha: f64, x: &[f64], y: &mut [f64], remainder: &mut [f64]) {

@@ -173,7 +173,7 @@ mod vnni {
             let column_squares = load(column_squares);
             for (i, sum) in sums.into_iter().enumerate() {
                 for (half, inner) in sum.into_iter().enumerate() {
-                    let (whole, factor) = match tile.measure {
+                    let (pair_sum, factor) = match tile.measure {
                         ByteMeasure::Inner(factor) => (inner, factor),
                         ByteMeasure::SquaredDistance(factor) => {
                             let square = _mm512_set1_epi32(*squares.get_unchecked(first + i));
@@ -181,7 +181,7 @@ mod vnni {
                             (_mm512_sub_epi32(both, _mm512_add_epi32(inner, inner)), factor)
                         }
                     };
-                    let value = _mm512_mul_ps(_mm512_set1_ps(factor), _mm512_cvtepi32_ps(whole));
+                    let value = _mm512_mul_ps(_mm512_set1_ps(factor), _mm512_cvtepi32_ps(pair_sum));
                     _mm512_storeu_ps(out.add((2 * i + half) * 16), value);
                 }
             }
@@ -281,7 +281,7 @@ mod dotprod {
             for i in 0..R {
                 for half in 0..2 {
                     let inner = vreinterpretq_s32_u32(sums[i][half]);
-                    let (whole, factor) = match tile.measure {
+                    let (pair_sum, factor) = match tile.measure {
                         ByteMeasure::Inner(factor) => (inner, factor),
                         ByteMeasure::SquaredDistance(factor) => {
                             let column_squares = vld1q_s32(panel.squares.as_ptr().add(4 * half));
@@ -290,7 +290,7 @@ mod dotprod {
                             (vsubq_s32(both, vaddq_s32(inner, inner)), factor)
                         }
                     };
-                    let value = vmulq_n_f32(vcvtq_f32_s32(whole), factor);
+                    let value = vmulq_n_f32(vcvtq_f32_s32(pair_sum), factor);
                     vst1q_f32(out.add((2 * i + half) * 4), value);
                 }
             }

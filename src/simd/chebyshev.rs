@@ -28,7 +28,6 @@ impl Boxes {
         self.counts[axis] * self.order
     }
 
-    /// Returns the number of coefficients.
     pub(crate) fn size(&self) -> usize {
         (0..self.counts.len()).map(|axis| self.len(axis)).product()
     }

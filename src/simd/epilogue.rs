@@ -1,4 +1,9 @@
 //! Kernel values from pairwise sums, in place on a register tile that was just stored.
+//!
+//! The tile is in the first cache, so that the exponential of a Gaussian costs no memory traffic. Squared distances that rounding
+//! makes negative are clamped at 0, so that no value of a Gaussian is above 1.
+//!
+//! Cost: one function value for each entry, about ten multiply-adds for an exponential.
 
 use super::exp::{exp, exp2_of_negative};
 use super::{Real, Vector, lanes, vectorized};

@@ -17,7 +17,6 @@ impl Indices {
         Self { indices: indices.iter().map(|&index| index as u32).collect(), end }
     }
 
-    /// Returns the number of indices.
     pub(crate) fn len(&self) -> usize {
         self.indices.len()
     }

@@ -10,7 +10,7 @@ use super::vector::{Isa, Vector, vector};
 #[allow(clippy::wildcard_imports)]
 use std::arch::aarch64::*;
 
-/// NEON.
+/// NEON with vectors of 128 bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Neon;
 

@@ -201,19 +201,19 @@ mod tests {
             space: &mut space,
             out: &mut out,
         });
-        let (mut sums, mut whole) = (vec![0.0; players], 0.0);
+        let (mut sums, mut expected_total) = (vec![0.0; players], 0.0);
         for b in 0..lanes {
             for (t, w) in &nodes {
                 let q = |j: usize| absent[j * lanes + b];
                 let r = |j: usize| q(j) + t * (present[j] - q(j));
-                whole += weights[b] * w * (0..players).map(r).product::<f64>();
+                expected_total += weights[b] * w * (0..players).map(r).product::<f64>();
                 for (j, sum) in sums.iter_mut().enumerate() {
                     let others: f64 = (0..players).filter(|&h| h != j).map(r).product();
                     *sum += weights[b] * w * (present[j] - q(j)) * others;
                 }
             }
         }
-        assert!((total - whole).abs() < 1e-13 * whole.abs());
+        assert!((total - expected_total).abs() < 1e-13 * expected_total.abs());
         for (out, sum) in out.iter().zip(&sums) {
             assert!((out - sum).abs() < 1e-13, "{out} {sum}");
         }

@@ -1,4 +1,8 @@
 //! The vector trait, the instruction-set trait, and the portable vectors.
+//!
+//! A hot loop is written once over [`Vector`] and [`Isa`], so that one text is tested with the portable vectors and with those of
+//! every instruction set. Each function is inlined into a caller that is compiled for the instruction set; else it would be a
+//! call for every operation.
 
 /// A vector of numbers that are computed together.
 ///

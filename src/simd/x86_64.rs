@@ -1,4 +1,7 @@
 //! AVX2 + FMA and AVX-512 for x86-64.
+//!
+//! Register tiles are two vectors wide. With 12 rows in 32 registers of AVX-512, and 6 in 16 of AVX2, the sums, two loads and a
+//! broadcast fill the registers, so that no sum leaves them within a tile.
 
 use super::Operation;
 use super::vector::{Isa, Vector, vector};

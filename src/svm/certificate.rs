@@ -46,7 +46,7 @@ pub struct Certificate {
     pub iterations: u64,
     /// Number of blocks solved.
     pub rounds: u64,
-    /// Number of support vectors.
+    /// Number of support vectors, bounded ones included.
     pub support: usize,
     /// Number of support vectors at their upper bound C.
     pub bounded: usize,

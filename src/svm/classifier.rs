@@ -71,9 +71,9 @@ pub struct Classification<'a> {
     pub sample_c: &'a [f64],
     /// The decomposition into binary machines.
     pub coding: Coding<'a>,
-    /// The loss.
+    /// The loss of a margin y f.
     pub loss: ClassifierLoss,
-    /// Fits an intercept if true.
+    /// If false, b is 0, and the sum of the coefficients is free.
     pub fit_intercept: bool,
     /// Coefficients to start from.
     pub start: Option<Start<'a>>,
@@ -99,7 +99,7 @@ pub struct SvcModel {
     pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// The certificate of each machine.
+    /// Bounds on the optimum of each machine, in the order of the outputs.
     pub certificates: Vec<Certificate>,
     /// Bounds for the leave-one-out errors of each machine; none for nu-SVC, whose C depends on the rows.
     pub leave_one_out: Vec<LeaveOneOut>,

@@ -26,7 +26,7 @@ const CALLBACK_DEPTH: usize = 1 << 12;
 /// Cost of the fit of all machines together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
-    /// Number of kernel values computed.
+    /// Number of kernel values that were computed, without those read from a cache.
     pub kernel_values: u64,
     /// Number of kernel rows found in a cache.
     pub cache_hits: u64,

@@ -113,12 +113,10 @@ impl FewColumns {
         Ok((d > 0 && is_exact).then_some(Self { values: factor, d, roundings: 1 }))
     }
 
-    /// Returns the number of columns.
     pub(super) fn count(&self) -> usize {
         self.d
     }
 
-    /// Returns a row.
     pub(super) fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.d..(i + 1) * self.d]
     }

@@ -20,7 +20,6 @@ pub(super) struct KernelMatrix<K> {
 }
 
 impl<K: KernelValue> KernelMatrix<K> {
-    /// Returns the bytes of a matrix.
     pub(super) fn bytes(lines: usize, columns: usize) -> usize {
         lines.saturating_mul(columns).saturating_mul(size_of::<K>())
     }

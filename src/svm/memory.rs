@@ -48,10 +48,10 @@ pub fn estimate_memory<'a>(
     threads: usize,
 ) -> Result<MemoryEstimate> {
     let kernel = kernel.into();
-    let (given, tuning) = (rows.rows(), params.tuning);
-    let precision = if given > MAX_SAMPLED_ROWS {
-        let some: Vec<usize> = (0..MAX_SAMPLED_ROWS).map(|i| i * given / MAX_SAMPLED_ROWS).collect(); // small: 512 rows
-        precision_of(kernel, rows.gather(&some)?.view())?
+    let (n_rows, tuning) = (rows.rows(), params.tuning);
+    let precision = if n_rows > MAX_SAMPLED_ROWS {
+        let sample: Vec<usize> = (0..MAX_SAMPLED_ROWS).map(|i| i * n_rows / MAX_SAMPLED_ROWS).collect(); // small: 512 rows
+        precision_of(kernel, rows.gather(&sample)?.view())?
     } else {
         precision_of(kernel, rows)?
     };

@@ -99,7 +99,9 @@ pub use features::Features;
 pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
 pub use one_class::{OneClass, fit_one_class};
-pub use params::{SvmParams, Tuning};
+pub use params::SvmParams;
+#[cfg(feature = "papers")]
+pub use params::Tuning;
 pub use quantile::{QuantileModel, QuantileRegression, fit_quantiles};
 pub use search::{Fold, Grid, Point, ResultCallback, SearchTask, search};
 pub use single::{MachineModel, Regression, RegressionLoss, fit_regression};

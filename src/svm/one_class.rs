@@ -47,7 +47,7 @@ const MARGIN_ROUNDINGS: f64 = 8.0;
 /// Weights and nu of a one-class machine.
 #[derive(Debug, Clone, Copy)]
 pub struct OneClass<'a> {
-    /// Weight of each row.
+    /// Weights of the rows, (n,): nu bounds the share of their sum that lies outside.
     pub weights: &'a [f64],
     /// Maximum share of the rows' weight outside.
     pub nu: f64,

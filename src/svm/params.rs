@@ -14,11 +14,11 @@ pub struct SvmParams {
     pub shrinking: bool,
     /// Maximum number of SMO steps of one machine; `None` for no limit.
     pub max_iterations: Option<u64>,
-    /// Sizes that affect speed only.
-    pub tuning: Tuning,
+    pub(crate) tuning: Tuning,
 }
 
-/// Sizes that change how long a fit takes, not its solution. The defaults were measured.
+/// Sizes that change how long a fit takes, not its solution, for ablation experiments and for tests of all parts of the solver
+/// on small problems. The defaults were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
     /// Number of variables of the first block; 0 for about one in 24 of the machine's, within [128, 2048].
@@ -87,6 +87,12 @@ impl Default for SvmParams {
 }
 
 impl SvmParams {
+    /// Sets the sizes that change how long a fit takes.
+    #[cfg(feature = "papers")]
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
+    }
+
     /// Checks every parameter against its rule.
     ///
     /// # Errors

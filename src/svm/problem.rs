@@ -328,7 +328,6 @@ impl DualProblem {
         (changed, changes)
     }
 
-    /// Returns the number of variables.
     pub(super) fn len(&self) -> usize {
         self.beta.len()
     }

@@ -35,7 +35,7 @@ pub struct QuantileRegression<'a> {
     pub targets: &'a [f64],
     /// C of each row.
     pub sample_c: &'a [f64],
-    /// The quantiles, each in (0, 1).
+    /// Levels tau in (0, 1): a machine for each, below whose output a share tau of the targets lies.
     pub quantiles: &'a [f64],
     /// Coefficients to start from.
     pub start: Option<Start<'a>>,

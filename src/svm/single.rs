@@ -22,11 +22,11 @@ pub struct MachineModel {
     pub support: Vec<usize>,
     /// Coefficients B, (m, 1).
     pub coefficients: Array2<f64>,
-    /// Intercept b.
+    /// Intercept b, which is added to the sum over the support vectors.
     pub intercept: f64,
     /// Offset rho of the nu machines: the margin of nu-SVC, minus epsilon of nu-SVR; 0 for the others.
     pub rho: f64,
-    /// The certificate.
+    /// Bounds on the optimum, the gap between them, and the counts of the fit.
     pub certificate: Certificate,
     /// The cost of the fit.
     pub effort: Effort,
@@ -78,7 +78,7 @@ pub struct Regression<'a> {
     pub targets: &'a [f64],
     /// C of each row.
     pub sample_c: &'a [f64],
-    /// The loss.
+    /// The loss of an error, in units of the targets.
     pub loss: RegressionLoss,
     /// Coefficients to start from.
     pub start: Option<Start<'a>>,

@@ -37,7 +37,6 @@ pub(super) struct Goal {
 /// The end of the steps in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockEnd {
-    /// Number of steps.
     pub(super) steps: u64,
     /// Reason for which the steps ended before the goal, if they did: the monitor's, or stalled if they made no progress or
     /// coefficients became too large for single precision.
@@ -66,7 +65,6 @@ impl BlockEnd {
     }
 }
 
-/// The solution of a block.
 pub(super) struct BlockSolution {
     /// Coefficients of the members.
     pub(super) beta: Vec<f64>,

@@ -34,7 +34,6 @@ SOLVER = {
     "progress": None,
     "n_jobs": 1,
     "start": None,
-    "tuning": None,
     "keep_interrupted": False,
 }
 

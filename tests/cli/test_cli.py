@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -500,6 +501,17 @@ def test_a_reader_that_has_enough_is_no_error_message(folder):
         running.stdout.close()
         assert running.stderr.read() == ""
     assert running.returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full device is Linux's")
+def test_output_that_cannot_be_written_is_one_line(folder):
+    model = folder / "full.safetensors"
+    run("train", folder / "digits.npz", "-o", model, "-g", "0.001")
+    for arguments in (["--help"], ["--version"], ["info", model]):
+        command = [sys.executable, "-m", "svmarrow", *arguments]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr) == (1, "svmarrow: No space left on device\n")
 
 
 def test_a_fit_that_runs_out_of_time_warns_and_is_saved(folder, tmp_path):

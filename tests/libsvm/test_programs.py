@@ -290,15 +290,30 @@ def test_a_reader_that_has_ended_is_no_error(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device without space")
-def test_a_full_disk_is_reported(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("svm-scale", ["data"]),
+        ("svm-train", ["few"]),
+        ("svm-train", ["-v", "2", "few"]),
+        ("svm-train", ["--help"]),
+        pytest.param("grid", ["--help"], marks=package_only),
+        pytest.param("grid", ["-log2c", "0,0,1", "-log2g", "0,0,1", "-v", "2", "few"], marks=package_only),
+    ],
+)
+def test_a_full_disk_is_reported(name, arguments, tmp_path):
     (tmp_path / "data").write_text("1 1:1 2:2\n-1 1:-1 2:3\n" * 20_000)
+    (tmp_path / "few").write_text("1 1:1 2:2\n-1 1:-1 2:3\n" * 10)
     with Path("/dev/full").open("w") as full:
-        arguments = command_line("svm-scale", tmp_path / "data")
-        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("svm-scale: ")
-    assert "No space left on device" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+        done = subprocess.run(
+            command_line(name, *arguments),
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, f"{name}: No space left on device\n")
 
 
 @package_only

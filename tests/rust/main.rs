@@ -7,6 +7,10 @@ mod perceptron_tree;
 mod pursuit;
 mod reference;
 mod search;
+// They set sizes of the solver.
+#[cfg(feature = "papers")]
 mod svm;
+#[cfg(feature = "papers")]
 mod svm_family;
+#[cfg(feature = "papers")]
 mod svm_stops;

@@ -47,6 +47,7 @@ pub(crate) fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>) -> Vec<f64> {
 }
 
 /// The maximal dual objective of a binary C-SVC with bias, by first-order pair steps on the full matrix to 1e-9.
+#[cfg(feature = "papers")]
 pub(crate) fn svc_dual(k: &[f64], positive: &[bool], upper: &[f64]) -> f64 {
     let n = positive.len();
     let y: Vec<f64> = positive.iter().map(|&p| if p { 1.0 } else { -1.0 }).collect();

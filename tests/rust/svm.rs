@@ -23,19 +23,19 @@ const KERNELS: [Kernel; 6] = [
 
 /// Small blocks, so that a small problem goes through every part of the solver.
 fn params(shrinking: bool, cached: bool, cache_bytes: usize) -> SvmParams {
-    let cheap = if cached { 0 } else { usize::MAX };
+    let tuning = Tuning {
+        block: 16,
+        max_block: 64,
+        nested_block: 48,
+        max_whole: 0,
+        cheap_kernel: if cached { 0 } else { usize::MAX },
+        ..Tuning::default()
+    };
     changed(SvmParams::default(), |p| {
         p.tolerance = 1e-4;
         p.shrinking = shrinking;
         p.cache_bytes = cache_bytes;
-        p.tuning = Tuning {
-            block: 16,
-            max_block: 64,
-            nested_block: 48,
-            max_whole: 0,
-            cheap_kernel: cheap,
-            ..Tuning::default()
-        };
+        p.set_tuning(tuning);
     })
 }
 

@@ -43,7 +43,7 @@ fn params(cached: bool, cache_bytes: usize, shrinking: bool) -> SvmParams {
         p.tolerance = 1e-5;
         p.cache_bytes = cache_bytes;
         p.shrinking = shrinking;
-        p.tuning = tuning;
+        p.set_tuning(tuning);
     })
 }
 
@@ -185,7 +185,7 @@ fn memory_is_that_of_the_parts() {
     let tuning = Tuning { max_whole: 100, ..Tuning::default() };
     let params = changed(SvmParams::default(), |p| {
         p.cache_bytes = 4 << 20;
-        p.tuning = tuning;
+        p.set_tuning(tuning);
     });
     let estimate = estimate_memory(KERNEL, x, n, &[n], &params, 2).unwrap();
     assert!(estimate.packed >= 4 * 100 * n && estimate.packed < 5 * 100 * n);

@@ -58,7 +58,7 @@ fn fit(
     let params = changed(SvmParams::default(), |p| {
         p.tolerance = 1e-4;
         p.cache_bytes = 1 << 21;
-        p.tuning = tuning;
+        p.set_tuning(tuning);
     });
     let (upper, ctx) = (vec![C; N], ctx.sequential());
     let (support, coefficients, certificate) = match kind {
@@ -173,8 +173,8 @@ fn what_is_no_number_is_never_converged() {
     let (x, labels) = blobs(60, 2, 2, 3);
     let upper = vec![C; 60];
     for whole in [0, 256] {
-        let params =
-            changed(SvmParams::default(), |p| p.tuning = Tuning { max_whole: whole, ..Tuning::default() });
+        let tuning = Tuning { max_whole: whole, ..Tuning::default() };
+        let params = changed(SvmParams::default(), |p| p.set_tuning(tuning));
         let task = Classification::new(&labels, 2, &upper);
         let kernel = KernelFunction::Blocks(&Holes);
         let fitted = fit_classifier(kernel, rows(&x, 60), &task, &params, Context::SEQUENTIAL);

@@ -10,7 +10,6 @@ from sklearn.datasets import make_moons
 from svmarrow import SVC, SVR
 
 ROWS = 8000
-SIZES = {"block": 0, "max_block": 2048, "nested_block": 512, "cheap_kernel": 64}
 
 
 def _moons():
@@ -19,7 +18,7 @@ def _moons():
 
 
 def _fitted(model, X, y, sampled, **given):
-    model._tuning = {**SIZES, "min_subsampled": sampled}
+    model._tuning = {"min_subsampled": sampled}
     return model.fit(X, y, **given)
 
 

@@ -491,7 +491,7 @@ def test_without_long_steps_there_are_more_steps_and_the_same_solution(cheap):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] > 0.3 * rng.normal(size=400)
-    sizes = {"block": 0, "max_block": 2048, "nested_block": 128, "cheap_kernel": cheap}
+    sizes = {"nested_block": 128, "cheap_kernel": cheap}
     found = {}
     for newton_steps, active_set in product((True, False), repeat=2):
         svc = SVC(C=1e4, gamma=0.3, tol=1e-4)
@@ -507,7 +507,7 @@ def test_without_long_steps_there_are_more_steps_and_the_same_solution(cheap):
 
 def test_a_block_of_one_row_is_refused(all_digits):
     svc = SVC()
-    svc._tuning = {"block": 1, "max_block": 64, "nested_block": 512, "cheap_kernel": 64}
+    svc._tuning = {"block": 1}
     with pytest.raises(ValueError, match="block"):
         svc.fit(*all_digits)
 

@@ -1,4 +1,6 @@
 //! Model files: those of estimators and of expansions that `svmarrow.save` writes in Python, if plain numbers are their input.
+//!
+//! A field that changes predictions and is not supported here is an error, so that no model predicts differently in a browser.
 
 use crate::model::{Model, Predictor};
 use serde_json::{Map, Value, json};
@@ -24,7 +26,6 @@ fn refuse(message: impl Into<String>) -> Error {
     Error::Format { path: Path::new(FILE).to_path_buf(), line: 0, message: message.into() }
 }
 
-/// Reads a model.
 pub(crate) fn load(bytes: &[u8]) -> Result<Model> {
     let mut file = from_bytes(bytes, Path::new(FILE))?;
     let description: Value =

@@ -1,4 +1,8 @@
 //! Fitting, prediction, compression and leave-one-out predictions: the estimators of the crate behind one type.
+//!
+//! JavaScript passes names and numbers. Here they become an estimator with checked parameters ([`Training`]) and a fitted
+//! [`Model`], which maps indices of classes to labels and applies the standardization that a loaded file holds. All work is done on
+//! the calling thread.
 
 use crate::options::Options;
 use ndarray::{Array2, Axis, aview1};
@@ -24,7 +28,7 @@ const PLACES: usize = 2;
 /// The default number of steps of a construction; a page does not wait for the 20,000 or more of the Python package.
 const STEPS: u64 = 4000;
 
-/// What a model predicts.
+/// A fitted model of the crate, by the kind of its predictions.
 pub(crate) enum Predictor {
     Classifier(Classifier<usize>),
     Regressor(Regressor),
@@ -133,7 +137,6 @@ impl Training {
         Ok(Self(estimator))
     }
 
-    /// Fits the estimator.
     pub(crate) fn fit(self, rows: Rows<'_>, targets: &[f64]) -> Result<Model> {
         let (labels, indices) = if self.classifies() { encoded(targets)? } else { Default::default() };
         let predictor = match &self.0 {
@@ -387,7 +390,10 @@ impl Model {
 
     /// Returns the index of the class of a label.
     fn class_of(&self, label: f64) -> f64 {
-        self.labels.iter().position(|own| own.as_f64() == Some(label)).map_or(f64::NAN, |index| index as f64)
+        self.labels
+            .iter()
+            .position(|class| class.as_f64() == Some(label))
+            .map_or(f64::NAN, |index| index as f64)
     }
 
     fn exact_leave_one_out(

@@ -1,4 +1,4 @@
-"""Files that are written atomically, and the versions of packages for reports of faults.
+"""Files that are written atomically, failures of standard output, and versions for reports of faults.
 
 A file gets its name when it is complete.
 """
@@ -9,7 +9,7 @@ import os
 import platform
 import secrets
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,7 +20,7 @@ from svmarrow._support.rows import threads
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["new_file", "show_versions", "write_bytes", "write_text"]
+__all__ = ["end_output", "new_file", "reason", "show_versions", "write_bytes", "write_text"]
 
 
 # --- files ---
@@ -84,6 +84,25 @@ def _naming(path: Path) -> Iterator[None]:
         if error.errno is None or not known:
             raise
         raise type(error)(error.errno, error.strerror, str(path)) from None
+
+
+# --- standard output ---
+
+
+def reason(error: OSError) -> str:
+    """Returns the message of a system error: the file, if it is known, and the reason without its number."""
+    if not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def end_output() -> None:
+    """Flushes standard output. Text that cannot be written is discarded: Python would try again at exit."""
+    with suppress(AttributeError, ValueError):  # no output, or one without a descriptor
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 # --- versions ---

@@ -446,7 +446,7 @@ def pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 #: Maximum difference of two mirrored values relative to the largest value, in double and single precision.
-_TOLERANCE, _SINGLE_TOLERANCE = 1e-5, 1e-3
+_TOLERANCE, _SINGLE_TOLERANCE = _core.MAX_ASYMMETRY, 1e-3
 #: Rows and columns of a tile, so that a tile and its mirror image stay in the cache.
 _TILE = 128
 

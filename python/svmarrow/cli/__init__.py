@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import sys
 
+from svmarrow._support.system import end_output, reason
+
 __all__ = ["main"]
 
 
@@ -44,3 +46,7 @@ def main() -> None:
         app(prog_name="svmarrow")
     except KeyboardInterrupt:  # before a command has begun, or after it
         raise SystemExit(130) from None
+    except OSError as error:  # of the help, which is no command
+        sys.stderr.write(f"svmarrow: {reason(error)}\n")
+        end_output()
+        raise SystemExit(1) from None

@@ -6,8 +6,6 @@ Results go to standard output, progress and errors to standard error.
 from __future__ import annotations
 
 import functools
-import os
-import sys
 import warnings
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
@@ -15,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from svmarrow._support.system import end_output, reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,12 +99,11 @@ def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt:
             to_stderr().print("svmarrow: The command was interrupted and wrote nothing.", markup=False)
             raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            # The reader closed the pipe; Python must not flush the rest at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # the reader closed the pipe
+            end_output()
         except OSError as error:
-            text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-            to_stderr().print(f"svmarrow: {text}", markup=False)
+            to_stderr().print(f"svmarrow: {reason(error)}", markup=False)
+            end_output()
         except (ValueError, TypeError, ImportError, MemoryError) as error:
             text = str(error) or type(error).__name__
             to_stderr().print("svmarrow: " + " ".join(text.split()), markup=False)

@@ -89,7 +89,6 @@ class Machines(RealignOnUnpickle):
             "keep_interrupted": False,
             "n_jobs": jobs,
             "start": start,
-            "tuning": None,
             **solver,
         }
         return _core.fit_svc(core_rows(rows.X), kernel, task, settings)

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Subsequence"]
 
-_RULES = {"length": integer(least=1, most=2**16), "decay": real(above=0.0, most=1.0), "n_jobs": THREADS}
+_RULES = {
+    "length": integer(least=1, most=_core.MAX_SUBSEQUENCE_LENGTH),
+    "decay": real(above=0.0, most=1.0),
+    "n_jobs": THREADS,
+}
 #: The names of the kinds of samples.
 _TEXTS, _BYTES, _INTEGERS = "str", "bytes", "sequences of integers"
 

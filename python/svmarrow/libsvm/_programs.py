@@ -5,9 +5,6 @@ The grid search is that of LIBSVM's ``grid.py``, in one process.
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import re
 import sys
 import warnings
@@ -21,7 +18,7 @@ from sklearn.exceptions import FitFailedWarning
 from svmarrow import _core
 from svmarrow._support.displays import GridScoresDisplay, image_axes
 from svmarrow._support.rows import core_rows, rows_of, threads
-from svmarrow._support.system import write_text
+from svmarrow._support.system import end_output, reason, write_text
 from svmarrow.io.files import load_svmlight
 from svmarrow.libsvm._model import print_warning
 from svmarrow.libsvm._options import KERNELS, svm_parameter
@@ -317,6 +314,7 @@ def _grid(arguments: Sequence[str]) -> int:
     """Runs ``grid``, whose search and picture are the package's."""
     if not arguments or arguments[0] == "--help":
         sys.stdout.write(GRID_USAGE)
+        sys.stdout.flush()
         return 0 if arguments else 1
     try:
         task = GridTask.of(arguments)
@@ -341,13 +339,10 @@ def run(name: str, arguments: Sequence[str]) -> int:
             sys.stderr.write("grid: interrupted; nothing was written\n")
         return _INTERRUPTED
     except OSError as error:
+        # Programs of the core raise what they could not write after they have reported it.
         if name == "grid" and not isinstance(error, BrokenPipeError):
-            text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-            sys.stderr.write(f"grid: {text}\n")
-        else:
-            # The output stream: a program has reported it. Python must not flush the remaining text at exit.
-            with contextlib.suppress(AttributeError, io.UnsupportedOperation):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.stderr.write(f"grid: {reason(error)}\n")
+        end_output()
     except (ValueError, TypeError, ImportError, MemoryError) as error:
         sys.stderr.write(f"{name}: {' '.join((str(error) or type(error).__name__).split())}\n")
     return 1

@@ -64,19 +64,15 @@ __all__ = [
 # --- memory estimates of a pursuit ---
 
 
-#: Most bytes of a dictionary that is kept where nothing is said of it. Above them each step looks at a
-#: sample: on 43,500 rows of the shuttle data that takes 3 seconds where 7.6 GB of values take 50, for the
-#: same accuracy.
-KEPT = 2_000_000_000
-#: Most bytes of the columns that are made before they are chosen (`src/matching_pursuit/prepared.rs`).
-WAITING = 2**26
-
-
 def dictionary_bytes(cache_size: float | None) -> int:
-    """Returns the memory limit for the values of a dictionary."""
-    return (
-        min(cache_bytes(None), KEPT) if cache_size is None else int(min(float(cache_size) * 2.0**20, 2.0**62))
-    )
+    """Returns the memory limit for the values of a dictionary.
+
+    Above the default limit each step evaluates a sample of the functions: on 43,500 rows of the shuttle data
+    that takes 3 seconds where 7.6 GB of values take 50, for the same accuracy.
+    """
+    if cache_size is None:
+        return min(cache_bytes(None), _core.DEFAULT_DICTIONARY_BYTES)
+    return int(min(float(cache_size) * 2.0**20, 2.0**62))
 
 
 def bytes_of(
@@ -85,10 +81,11 @@ def bytes_of(
     """Returns the bytes of a pursuit: cached function values, the basis, residuals."""
     values = functions * rows * (4 if single else 8)
     if sample is None and values <= most:
-        # Eight for each choice, of which some are taken back.
-        dictionary_bytes = values + min(8 * rows * min(functions, 16 * size), WAITING)
+        # Eight columns for each choice, of which some are undone.
+        columns = 8 * rows * min(functions, 16 * size)
+        dictionary_bytes = values + min(columns, _core.MAX_CACHED_COLUMN_BYTES)
     else:
-        dictionary_bytes = 8 * rows * (sample or 59)
+        dictionary_bytes = 8 * rows * (sample or _core.DEFAULT_SAMPLE_SIZE)
     return (
         dictionary_bytes + 8 * rows * (min(size, functions) + 4 * outputs + 8) + 8 * functions * (outputs + 8)
     )

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 #: Minimum probability of a class in a pair, as in LIBSVM.
-MIN_PROBABILITY = 1e-7
+MIN_PROBABILITY = _core.MIN_PAIR_PROBABILITY
 #: Sigmoids of double precision are 0 below the first of these and 1 above the second.
 MIN_LOGIT, MAX_LOGIT = -745.2, 36.7368005696771
 #: Up to this logit a sigmoid of double precision is at most 1/2, and two classes tie.

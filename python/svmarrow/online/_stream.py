@@ -56,8 +56,6 @@ __all__ = ["STREAM_RULES", "Rows", "StreamClassifier", "TreeSizes", "bytes_of_po
 
 #: Number of bytes of a panel line: two of the largest registers.
 LINE = 128
-#: Maximum number of columns for which a sparse panel lists them all.
-MAX_LISTED_COLUMNS = 1 << 15
 #: Minimum number of rows of a part of a stream.
 MIN_PART_ROWS = 1024
 
@@ -107,7 +105,7 @@ class Rows:
             return panels * LINE * (self.features + 2)
         entries = (3 if replaced else 1) * self.entries(vectors) + panels * columns
         lines = min(entries, panels * (self.features + 1))
-        found = 4 * self.features * panels if self.features <= MAX_LISTED_COLUMNS else 32 * lines
+        found = 4 * self.features * panels if self.features <= _core.MAX_LISTED_FEATURES else 32 * lines
         return (LINE + 4) * lines + 2 * LINE * panels + found
 
 
@@ -125,10 +123,6 @@ def bytes_of_pool(rows: Rows, known: int, vectors: int, outputs: int, policy: st
     grown += 16 * vectors * (6 + outputs + scored)
     # The previous state exists twice, in Python and as the start of the computation.
     return grown + state(vectors) + 2 * state(known)
-
-
-#: Maximum bytes of splits that the core makes at the same time (`src/perceptron/tree/concurrent.rs`).
-MAX_SPLIT_BYTES = 64 << 20
 
 
 class TreeSizes(NamedTuple):
@@ -167,7 +161,7 @@ class TreeSizes(NamedTuple):
         # twice.
         of_split = 8 * (3 * self.sample * m + 8 * m * m) + 2 * self.sample * (rows.plain(1, rows.single) + 64)
         # Each thread may split a leaf if their splits are small.
-        of_splits = max(of_split, min(self.threads * of_split, MAX_SPLIT_BYTES))
+        of_splits = max(of_split, min(self.threads * of_split, _core.MAX_SPLIT_BYTES))
         # The previous state exists twice, in Python and as the start of the computation.
         return self._built(*grown) + self._state(*grown) + 2 * self._state(*known) + of_splits
 

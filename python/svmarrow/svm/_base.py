@@ -231,10 +231,10 @@ class SupportVectorMachine(KernelMachine):
 
     #: gamma="scale" ignores sample weights, as in scikit-learn.
     _weighs_gamma: ClassVar[bool] = False
-    #: Tuning of the solver for timing experiments, set on an instance: sizes ("block", "max_block",
-    #: "nested_block", "cheap_kernel", "min_subsampled", see `Tuning` of the core), and whether to take Newton
-    #: steps ("newton_steps"), to run the active-set method ("active_set") and to use the fast Gauss transform
-    #: ("fast_sums"). The solution is the same.
+    #: Tuning of the solver for timing experiments, set on an instance: any of the sizes "block",
+    #: "max_block", "nested_block", "cheap_kernel" and "min_subsampled" (see `Tuning` of the core), and
+    #: whether to take Newton steps ("newton_steps"), to run the active-set method ("active_set") and to
+    #: use the fast Gauss transform ("fast_sums"). The solution is the same.
     _tuning: ClassVar[Mapping[str, int] | None] = None
 
     support_: NDArray[np.int32]

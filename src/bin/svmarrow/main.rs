@@ -12,16 +12,16 @@
 mod models;
 
 use std::ffi::OsString;
-use std::io::{BufWriter, stderr, stdout};
+use std::io::{BufWriter, Write, stderr, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use svmarrow::context::Context;
-use svmarrow::libsvm::{PROGRAMS, Program, Streams};
+use svmarrow::libsvm::{Failure, PROGRAMS, Program, Streams};
 
 /// Number of bytes of output that are written together.
 const OUTPUT_BYTES: usize = 1 << 16;
 
-/// The programs beside LIBSVM's.
+/// The programs that LIBSVM does not have.
 const MODEL_PROGRAMS: [Program; 2] = [
     Program { name: "compress", usage: models::COMPRESS_USAGE, run: models::compress },
     Program { name: "convert", usage: models::CONVERT_USAGE, run: models::convert },
@@ -40,13 +40,20 @@ fn main() -> ExitCode {
         name = arguments.next().unwrap_or_default();
         program = program_of(&name.to_string_lossy());
     }
+    let (mut output, mut messages) = (BufWriter::with_capacity(OUTPUT_BYTES, stdout()), stderr());
     let Some(program) = program else {
         let names: Vec<&str> = PROGRAMS.iter().chain(&MODEL_PROGRAMS).map(|program| program.name).collect();
-        print!("Usage: svmarrow PROGRAM [options]\nPrograms: {}\n", names.join(", "));
-        return ExitCode::from(u8::from(name != "--help" && name != "-h"));
+        let usage = format!("Usage: svmarrow PROGRAM [options]\nPrograms: {}\n", names.join(", "));
+        let is_help = name == "--help" || name == "-h";
+        return match output.write_all(usage.as_bytes()).and_then(|()| output.flush()) {
+            Ok(()) => ExitCode::from(u8::from(!is_help)),
+            Err(error) => {
+                let _ = writeln!(messages, "svmarrow: {}", Failure::Output(error));
+                ExitCode::FAILURE
+            }
+        };
     };
     let arguments: Vec<OsString> = arguments.collect();
-    let (mut output, mut messages) = (BufWriter::with_capacity(OUTPUT_BYTES, stdout()), stderr());
     let mut streams = Streams { output: &mut output, messages: &mut messages };
     ExitCode::from(program.execute(&arguments, &mut streams, Context::default()))
 }

@@ -188,11 +188,11 @@ impl Header {
     }
 
     fn set(&mut self, key: &str, values: SplitAsciiWhitespace<'_>) -> Result<(), ContentError> {
-        let whole = |token: &str| match token.parse() {
+        let count_of = |token: &str| match token.parse() {
             Ok(value) => Ok(value),
             Err(_) => Err(format!("{key}: {} is not a count", excerpt(token))),
         };
-        let one = || {
+        let single_value = || {
             let mut values = values.clone();
             match (values.next(), values.next()) {
                 (Some(value), None) => Ok(value),
@@ -205,24 +205,24 @@ impl Header {
         let real = |token: &str| finite::<f64>(token).map_err(|message| format!("{key}: {message}"));
         let fresh = match key {
             "svm_type" => {
-                let name = one()?;
+                let name = single_value()?;
                 let known = SvmType::ALL.into_iter().find(|t| t.name() == name);
                 let known = known.ok_or_else(|| format!("svm_type {} is not known", excerpt(name)))?;
                 self.svm_type.replace(known).is_none()
             }
-            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(),
+            "kernel_type" => self.kernel.replace(single_value()?.to_owned()).is_none(),
             "degree" => {
-                let token = one()?;
+                let token = single_value()?;
                 let degree =
                     token.parse().map_err(|_| format!("degree {} is not a count", excerpt(token)))?;
                 self.degree.replace(degree).is_none()
             }
-            "gamma" => self.gamma.replace(real(one()?)?).is_none(),
-            "coef0" => self.coef0.replace(real(one()?)?).is_none(),
-            "nr_class" => self.classes.replace(whole(one()?)?).is_none(),
-            "total_sv" => self.total.replace(whole(one()?)?).is_none(),
+            "gamma" => self.gamma.replace(real(single_value()?)?).is_none(),
+            "coef0" => self.coef0.replace(real(single_value()?)?).is_none(),
+            "nr_class" => self.classes.replace(count_of(single_value()?)?).is_none(),
+            "total_sv" => self.total.replace(count_of(single_value()?)?).is_none(),
             "rho" => self.rho.replace(list(values, real)?).is_none(),
-            "nr_sv" => self.counts.replace(list(values, whole)?).is_none(),
+            "nr_sv" => self.counts.replace(list(values, count_of)?).is_none(),
             "label" => {
                 let label =
                     |t: &str| t.parse().map_err(|_| format!("label {} is not an integer", excerpt(t)));

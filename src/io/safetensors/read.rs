@@ -1,4 +1,9 @@
-//! Reading: the container, then each expansion out of its parts, then what is left as arrays.
+//! Reading of a model file: the container, then each expansion from its tensors; the remaining tensors are arrays of the caller.
+//!
+//! A file may come from a stranger. Shapes, types, indices and numbers are checked before they are used, no length that the file
+//! states is allocated unless the file has as many bytes, and every fault is an error that names the part.
+//!
+//! Cost: a pass over the bytes; memory the file and the arrays.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -38,10 +43,10 @@ pub fn read(path: &Path, ctx: Context<'_>) -> Result<ModelFile> {
     checked.map_err(|message| ContentError::from(message).at(path, 0))?;
     // Bytes after the length that the system reports are not part of the file.
     let remaining_bytes = length.saturating_sub(bytes.len() as u64);
-    let mut whole = try_with_capacity("a model file", length as usize)?;
-    whole.append(&mut bytes);
-    file.take(remaining_bytes).read_to_end(&mut whole).map_err(failed)?;
-    decode(&whole, ctx).map_err(|content_error| content_error.at(path, 0))
+    let mut file_bytes = try_with_capacity("a model file", length as usize)?;
+    file_bytes.append(&mut bytes);
+    file.take(remaining_bytes).read_to_end(&mut file_bytes).map_err(failed)?;
+    decode(&file_bytes, ctx).map_err(|content_error| content_error.at(path, 0))
 }
 
 /// Reads a model from the bytes of its file; `path` is what the errors call it.
@@ -104,21 +109,21 @@ fn expansion(
     let dimensions = if present.is_some() { 1 } else { 2 };
     let coefficients = take(tensors, &part(name, "coefficients"), &[codes], dimensions)?;
     let grid = if coded { Some(grid(tensors, name, intercepts.len(), ctx)?) } else { None };
-    let whole = part(name, "vectors");
+    let tensor_name = part(name, "vectors");
     let of_vectors = |(key, tensor): (&String, &Tensor<'_>)| {
         let bytes = tensor.dtype.bytes() * tensor.shape.iter().product::<usize>();
-        key.starts_with(&whole).then_some(bytes)
+        key.starts_with(&tensor_name).then_some(bytes)
     };
     let vector_bytes: usize = tensors.iter().filter_map(of_vectors).sum();
-    let vectors = if let Some(step) = take_if(tensors, &format!("{whole}.step"), Dtype::F64)? {
-        let kind = metadata.text(&format!("{whole}.dtype"))?;
-        byte_rows(tensors, &whole, &step, &kind, ctx)?
-    } else if tensors.contains_key(&whole) {
-        dense(&take(tensors, &whole, &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?, ctx)?
+    let vectors = if let Some(step) = take_if(tensors, &format!("{tensor_name}.step"), Dtype::F64)? {
+        let kind = metadata.text(&format!("{tensor_name}.dtype"))?;
+        byte_rows(tensors, &tensor_name, &step, &kind, ctx)?
+    } else if tensors.contains_key(&tensor_name) {
+        dense(&take(tensors, &tensor_name, &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?, ctx)?
     } else {
         let shape = parsed("vectors.shape")
-            .map_err(|content_error| content_error.within(format!("no tensor {whole:?}, and")))?;
-        sparse(tensors, &whole, &shape, ctx)?
+            .map_err(|content_error| content_error.within(format!("no tensor {tensor_name:?}, and")))?;
+        sparse(tensors, &tensor_name, &shape, ctx)?
     };
     let view = vectors.view();
     let expected = (view.rows(), intercepts.len());

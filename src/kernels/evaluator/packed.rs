@@ -55,7 +55,6 @@ impl PackedVectors {
         }
     }
 
-    /// Returns the standardization of the vectors.
     pub(super) fn standardization(
         &self,
         kernel: &Kernel,

@@ -46,7 +46,7 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Number of outputs q.
+    /// Returns the number of outputs q, the columns of the result.
     pub fn outputs(&self) -> usize {
         self.model.outputs()
     }

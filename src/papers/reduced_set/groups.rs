@@ -241,8 +241,8 @@ impl ActiveProblem {
             // tr(B' H B) = tr(B' (T - R))
             let penalty: f64 = self.bounds.iter().zip(&row_max).map(|(bound, max)| bound * max).sum();
             let reached = 2.0 * penalty - dot(&self.b, &self.linear) - dot(&self.b, &residual) + change;
-            let whole = step.as_ref().is_some_and(|step| step.length == 1.0);
-            *damping = (*damping * if whole { DAMPING_DECREASE } else { DAMPING_INCREASE })
+            let is_full_step = step.as_ref().is_some_and(|step| step.length == 1.0);
+            *damping = (*damping * if is_full_step { DAMPING_DECREASE } else { DAMPING_INCREASE })
                 .clamp(MIN_DAMPING, MAX_DAMPING);
             if let Some(step) = step {
                 self.b = step.b;

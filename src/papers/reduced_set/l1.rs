@@ -76,7 +76,6 @@ impl Penalised<'_> {
         }
     }
 
-    /// Returns an empty order.
     fn empty_order(&self) -> PartialOrder {
         let coefficients = self.keeps_coefficients.then(|| Coefficients::new(self.outputs));
         let order = Order { coefficients, ..Order::new(Vec::new(), StopReason::Converged) };

@@ -49,7 +49,7 @@ pub(super) struct Point<'a> {
     pub(super) outputs: usize,
 }
 
-/// A step.
+/// A Newton step after its line search.
 pub(super) struct Step {
     /// B at its end.
     pub(super) b: Vec<f64>,

@@ -38,8 +38,8 @@ const MIN_BLOCK_ROWS: usize = 1024;
 const MAX_BLOCK_ROWS: usize = 1 << 16;
 /// Number of rows that a task passes through rules.
 const ROWS_PER_TASK: usize = 64;
-/// Maximum number of bytes of the splits that are made at the same time.
-const MAX_SPLIT_BYTES: usize = 64 << 20;
+/// Maximum number of bytes of the splits that several threads make at the same time; a larger split is made alone.
+pub const MAX_SPLIT_BYTES: usize = 64 << 20;
 
 /// Learns from the rows of a piece; returns those that were mistakes.
 pub(super) fn learn_concurrently<T: Real>(

@@ -68,7 +68,7 @@ pub struct ConvertParams {
     pub budget: usize,
     /// Number of rows on which a node is split, and of rows that a leaf keeps.
     pub sample: usize,
-    /// Whether leaves keep rows, from which they may learn later.
+    /// If true, leaves store rows, from which they may learn later.
     pub keeps_samples: bool,
     /// Number of draws when a fractional selection is rounded.
     pub draws: usize,
@@ -163,7 +163,6 @@ struct Source<'a> {
     params: &'a ConvertParams,
 }
 
-/// The rows of a node.
 #[derive(Default)]
 struct NodeRows {
     /// The rows that reach it.

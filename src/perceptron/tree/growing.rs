@@ -51,7 +51,7 @@ pub(super) struct GrowingLeaf<T> {
     pub(super) learned: usize,
     /// Size of the sample before the block's `position`.
     pub(super) sample_size: usize,
-    /// Whether the last row that was learned from made it overflow: it has one vector more than its budget.
+    /// True if the last row that was learned from made it overflow: it has one vector more than its budget.
     pub(super) overflows: bool,
     /// Rows of the piece that were mistakes.
     pub(super) wrong: Vec<u64>,

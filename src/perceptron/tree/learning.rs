@@ -12,7 +12,7 @@ use crate::perceptron::params::check_values;
 use crate::perceptron::update::Update;
 use crate::simd::Real;
 
-/// What the leaves of a tree share while they learn.
+/// The parts of a tree that its leaves share while they learn.
 pub(super) struct Shared<'a, T> {
     pub(super) params: &'a TreeParams,
     pub(super) formula: &'a Formula<T>,
@@ -34,7 +34,7 @@ pub(super) struct Buffers<T> {
     pub(super) scores: Vec<f64>,
 }
 
-/// What a leaf has done with a row.
+/// The effect of a row on a leaf.
 pub(super) enum Outcome {
     /// The answer was right.
     Correct,

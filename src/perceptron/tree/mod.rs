@@ -57,6 +57,7 @@ mod state;
 mod strategy;
 mod stream;
 
+pub use concurrent::MAX_SPLIT_BYTES;
 pub use convert::{ConvertParams, from_expansion};
 pub use node::Route;
 pub use params::TreeParams;

@@ -39,7 +39,6 @@ pub struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Returns a row of Q.
     pub(super) fn row(&self, i: usize) -> &[f64] {
         self.q.row(i).to_slice().expect("the matrix of a program is row-major")
     }

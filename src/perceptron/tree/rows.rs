@@ -119,9 +119,9 @@ impl<T: Real> StoredRows<T> {
 
     fn equals(&self, id: u32, row: &RowBuffer<T>) -> bool {
         match &self.storage {
-            RowStorage::Dense(_) => self.dense(id) == row.given(),
+            RowStorage::Dense(_) => self.dense(id) == row.unscaled(),
             RowStorage::Sparse(rows) => {
-                let (features, values) = (row.entries().0, row.given());
+                let (features, values) = (row.entries().0, row.unscaled());
                 let stored = &rows[id as usize];
                 stored.len() == features.len()
                     && stored
@@ -148,11 +148,11 @@ impl<T: Real> StoredRows<T> {
         match &mut self.storage {
             RowStorage::Dense(data) => {
                 let stored = &mut data[id as usize * self.features..][..self.features];
-                stored.iter_mut().zip(row.given()).for_each(|(at, &v)| *at = without_sign_of_zero(v));
+                stored.iter_mut().zip(row.unscaled()).for_each(|(at, &v)| *at = without_sign_of_zero(v));
             }
             RowStorage::Sparse(rows) => {
-                let mut entries = try_with_capacity("a row of a tree", row.given().len())?;
-                row.for_each_given(|k, v| entries.push((k as u32, without_sign_of_zero(v))));
+                let mut entries = try_with_capacity("a row of a tree", row.unscaled().len())?;
+                row.for_each_unscaled(|k, v| entries.push((k as u32, without_sign_of_zero(v))));
                 rows[id as usize] = entries;
             }
         }
@@ -169,7 +169,7 @@ fn without_sign_of_zero<T: Real>(value: T) -> T {
 /// Returns a hash that is equal for equal rows: zeros are skipped, and so are their signs.
 fn hash<T: Real>(row: &RowBuffer<T>) -> u64 {
     let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-    row.for_each_given(|k, v| {
+    row.for_each_unscaled(|k, v| {
         if v != T::ZERO {
             let bits = v.to_f64().to_bits() ^ (k as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             hash = (hash ^ bits).wrapping_mul(0x0000_0100_0000_01B3);
@@ -208,13 +208,13 @@ mod tests {
             assert_eq!(store.intern(&row).unwrap(), 0);
             store.read(0, &mut row);
             let mut values = Vec::new();
-            row.for_each_given(|_, v| values.push(v));
+            row.for_each_unscaled(|_, v| values.push(v));
             assert_eq!(values, [4.0, 5.0]);
             // Equal rows are stored with the same bits, whichever comes first.
             row.load(&rows, 2);
             let id = store.intern(&row).unwrap();
             store.read(id, &mut row);
-            row.for_each_given(|k, v| assert!(k == 0 || v.to_bits() == 0));
+            row.for_each_unscaled(|k, v| assert!(k == 0 || v.to_bits() == 0));
         }
     }
 }

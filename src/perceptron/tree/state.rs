@@ -28,7 +28,7 @@ const NEAREST: u8 = 3;
 /// The state of a stream: everything that later rows depend on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeState {
-    /// The distinct rows.
+    /// The distinct rows that nodes and samples name by index, (r, d).
     pub rows: OwnedRows,
     /// Kind of each node, (nodes,).
     pub kinds: Vec<u8>,
@@ -61,9 +61,9 @@ pub struct TreeState {
     pub leaf_seen: Vec<u64>,
     /// State of the random generator; initially the seed.
     pub random: u64,
-    /// Number of rows seen.
+    /// Number of rows of the stream so far.
     pub seen: u64,
-    /// Number of mistakes.
+    /// Number of rows that were predicted wrongly before they were learned from.
     pub mistakes: u64,
 }
 
@@ -92,7 +92,7 @@ impl TreeState {
         }
     }
 
-    /// Returns the number of outputs q.
+    /// Returns the number of outputs q, one for two classes in a stream.
     pub fn outputs(&self) -> usize {
         self.intercepts.ncols()
     }

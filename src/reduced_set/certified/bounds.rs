@@ -136,7 +136,7 @@ pub(super) struct Stage {
 
 /// A machine and a path whose sizes are its orthogonal projections, the source of the stages.
 pub struct Projection<'a> {
-    /// The machine.
+    /// The machine whose answers are to be certain.
     pub target: ExpansionView<'a>,
     /// The M vectors of the path.
     pub selected: Rows<'a>,
@@ -149,7 +149,6 @@ pub struct Projection<'a> {
 }
 
 impl Projection<'_> {
-    /// Returns the path.
     fn path(&self) -> PathView<'_> {
         PathView { projections: self.projections.reborrow(), form: Form::Factored(self.factor.reborrow()) }
     }

@@ -136,12 +136,12 @@ impl Cascade {
         Ok(Self { kernel: target.kernel, decision, classes, intercepts, stages, columns, lines, machine })
     }
 
-    /// Returns the number of outputs q.
+    /// Returns the number of outputs q of the machine.
     pub fn outputs(&self) -> usize {
         self.intercepts.len()
     }
 
-    /// Returns the sizes of the stages.
+    /// Returns the number of vectors and directions of each stage, the smallest first.
     pub fn sizes(&self) -> Vec<StageSize> {
         self.stages.iter().map(|stage| stage.size).collect()
     }

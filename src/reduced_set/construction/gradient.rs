@@ -153,14 +153,13 @@ struct Student {
 }
 
 impl Student {
-    /// Returns the expansion as a result.
     fn construction(&self, losses: Vec<f64>, stop: Stop) -> Result<Construction> {
         let m = self.coefficients.len() / self.intercepts.len();
-        let whole = "vectors and coefficients have a line each";
+        let rule = "vectors and coefficients have a line each";
         let vectors =
-            Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.try_to_vec()?).expect(whole);
+            Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.try_to_vec()?).expect(rule);
         let shape = (m, self.intercepts.len());
-        let coefficients = Array2::from_shape_vec(shape, to_double(&self.coefficients)?).expect(whole);
+        let coefficients = Array2::from_shape_vec(shape, to_double(&self.coefficients)?).expect(rule);
         let (intercepts, scales) = (to_double(&self.intercepts)?, to_double(&self.scales)?);
         Ok(Construction { vectors, coefficients, intercepts, scales, losses, stop })
     }

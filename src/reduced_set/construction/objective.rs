@@ -36,9 +36,9 @@ pub enum Loss {
 /// A loss with its constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objective {
-    /// The kind of the loss.
+    /// The kind of loss: the numbers with which the outputs of the small expansion are compared.
     pub loss: Loss,
-    /// The coding of the outputs.
+    /// The classes that an output separates, for losses of answers.
     pub coding: Coding,
     /// s, the factor of the outputs in the probabilities.
     pub sharpness: f64,

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct GradientParams {
-    /// The loss.
+    /// The loss between the outputs of both expansions.
     pub objective: Objective,
     /// Number of steps for each size.
     pub steps: usize,

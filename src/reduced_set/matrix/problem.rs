@@ -1,4 +1,8 @@
-//! A method, its input, an expansion with its kernel matrix, and its result: vectors in an order.
+//! The interface of methods that select vectors by means of the whole kernel matrix: [`Method`], its input [`Problem`], and its
+//! result [`Order`].
+//!
+//! A method decides the order of the vectors, and may keep coefficients of its own. Its caller computes the matrix, in chunks if it
+//! is too large, and otherwise the best coefficients of every size; so a method is a few functions, and `papers` adds others.
 
 use crate::context::{Context, StopReason};
 use crate::error::Result;
@@ -120,7 +124,6 @@ impl Coefficients {
         Self { outputs, changes, vector_of_step: Vec::new(), steps_of_size: Vec::new(), last }
     }
 
-    /// Returns q.
     pub(crate) fn outputs(&self) -> usize {
         self.outputs
     }

@@ -168,7 +168,6 @@ pub(in crate::reduced_set) struct OrderedPaths<'a> {
 }
 
 impl OrderedPaths<'_> {
-    /// Returns the path along an order.
     pub(in crate::reduced_set) fn path(&self, order: &[usize], ctx: Context<'_>) -> Result<Path> {
         // Only the chosen vectors are candidates; an empty order gets one candidate that is not used.
         let (first, q) = ([0], self.outputs);

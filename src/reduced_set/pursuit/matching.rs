@@ -94,7 +94,7 @@ pub struct PursuitParams<'a> {
     pub max_kept_values: usize,
     /// Upper bound on the target's squared norm that replaces it, since the norm costs m^2 kernel values. Used only with
     /// candidates and the feature-space norm.
-    pub norm_bound: Option<f64>,
+    pub(crate) norm_bound: Option<f64>,
 }
 
 impl PursuitParams<'_> {
@@ -126,7 +126,6 @@ impl PursuitParams<'_> {
         Error::check_param(some, "sample", 0, "at least 1")
     }
 
-    /// Returns the rule of the steps.
     fn rule(&self) -> Rule {
         match self.selection {
             Selection::Basic => Rule::Basic,
@@ -234,7 +233,6 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    /// Returns the stepper of some outputs.
     fn stepper(&self, outputs: Range<usize>) -> Result<Stepper<'s, 'a>> {
         let rule = self.params.rule();
         match self.params.sample {
@@ -385,7 +383,6 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         Ok(StopReason::Converged)
     }
 
-    /// Returns the path.
     fn path(self, reason: StopReason) -> Result<Path> {
         let m = self.order.len();
         let factor = if self.lines.is_empty() { None } else { Some(matrix_of_rows(&self.lines)?) };

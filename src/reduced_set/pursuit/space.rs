@@ -64,7 +64,6 @@ enum Products<'a> {
     },
 }
 
-/// Options of a space.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpaceOptions {
     /// True if steps consider all candidates.
@@ -219,12 +218,10 @@ impl<'a> Space<'a> {
         })
     }
 
-    /// Returns the number of candidates.
     pub(super) fn len(&self) -> usize {
         self.pool.rows()
     }
 
-    /// Returns q.
     pub(super) fn outputs(&self) -> usize {
         self.outputs
     }
@@ -239,7 +236,7 @@ impl<'a> Space<'a> {
         let count = self.len();
         match &self.products {
             Products::Features(source) => {
-                let columns_wanted = list.len();
+                let n_columns = list.len();
                 let columns = list.iter().map(|_| try_zeros("columns of a kernel matrix", count));
                 let mut columns = columns.collect::<Result<Vec<_>>>()?;
                 let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
@@ -247,7 +244,7 @@ impl<'a> Space<'a> {
                     .clamp(1, list.len().max(1));
                 for (group, slices) in slices.chunks_mut(at_once).enumerate() {
                     let list = &list[group * at_once..][..slices.len()];
-                    ctx.check("kernel values", group * at_once, columns_wanted)?;
+                    ctx.check("kernel values", group * at_once, n_columns)?;
                     source.compute(list, slices, ctx)?;
                 }
                 Ok(columns)

@@ -64,13 +64,12 @@ impl FreeFactor {
             let mut ones = vec![1.0; direction.len()];
             self.factor.solve(&mut ones);
             let level = direction.iter().sum::<f64>() / ones.iter().sum::<f64>();
-            direction.iter_mut().zip(&ones).for_each(|(d, one)| *d -= level * one);
+            direction.iter_mut().zip(&ones).for_each(|(d, entry)| *d -= level * entry);
         }
         direction
     }
 }
 
-/// The end of a move.
 enum MoveEnd {
     /// At the minimum over the free variables.
     Minimum,

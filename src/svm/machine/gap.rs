@@ -18,7 +18,7 @@ const MAX_TOLERANCE_RATIO: f64 = 0.5;
 const MAX_SPREAD_SHARE: f64 = 1e-3;
 /// Multiple of `MAX_STEPS_PER_VARIABLE` that ends a machine whose violation is only within the tolerance of the fit.
 const MAX_STEP_RATIO: u64 = 5;
-/// Multiply-adds for which a machine may go on at its present rate to close its gap: those of a day.
+/// Maximum number of multiply-adds for which a machine continues at its present rate to close its gap: those of a day.
 const MAX_REMAINING_WORK: f64 = 1e14;
 
 impl Machine<'_> {

@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView2};
 /// Training rows and held-out rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Fold<'a> {
-    /// Training rows.
+    /// Indices of the training rows.
     pub train: &'a [usize],
     /// Weights of these rows, which C multiplies.
     pub weights: &'a [f64],
@@ -20,7 +20,7 @@ pub struct Fold<'a> {
 /// The grid of kernels, costs and folds.
 #[derive(Clone, Copy)]
 pub struct Grid<'a> {
-    /// The kernels.
+    /// The kernels of the grid; all points of one share its kernel values.
     pub kernels: &'a [KernelFunction<'a>],
     /// Values of C, ascending, which the weights of the rows multiply.
     pub costs: &'a [f64],

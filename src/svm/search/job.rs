@@ -102,11 +102,12 @@ impl Work<'_> {
         if self.grid.folds.len() == 1 && self.plan.layout.machine_size() > MAX_ONE_BLOCK {
             return 0;
         }
-        let one = KernelMatrix::<f32>::bytes(self.trained.len(), self.rows.rows()).max(1);
-        if one > self.params.cache_bytes {
+        let matrix_bytes = KernelMatrix::<f32>::bytes(self.trained.len(), self.rows.rows()).max(1);
+        if matrix_bytes > self.params.cache_bytes {
             return 0;
         }
-        (self.params.cache_bytes.min(MAX_MATRIX_BYTES) / one).clamp(1, self.grid.kernels.len().max(1))
+        (self.params.cache_bytes.min(MAX_MATRIX_BYTES) / matrix_bytes)
+            .clamp(1, self.grid.kernels.len().max(1))
     }
 
     /// Runs the chains of some kernels.
