@@ -333,6 +333,14 @@ def test_bits_do_not_depend_on_what_is_left_in_memory():
         np.testing.assert_array_equal(scores_of(alone)[0], scores)
 
 
+@pytest.mark.parametrize("tol", [0.05, 0.1, 0.3])
+def test_scores_of_a_large_tolerance_are_those_of_solutions(tol):
+    """At thirty times these tolerances, machines with zero coefficients would be solved."""
+    accurate, coarse = (SVCCV(Cs=3, gammas=3, tol=t).fit(MOONS, SIDE) for t in (1e-4, tol))
+    assert coarse.fold_tol_ == max(tol, 0.1)
+    np.testing.assert_allclose(scores_of(coarse).mean(axis=2), scores_of(accurate).mean(axis=2), atol=0.03)
+
+
 def test_racing_drops_points_and_finds_as_good_a_one():
     X, y = make_moons(1500, noise=0.35, random_state=0)
     full = SVCCV(Cs=6, gammas=6).fit(X, y)

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Search"]
 
+#: Maximum tolerance of a fit to the training samples of a fold, in units of the margin or of the deviation of
+#: the targets, if that of the final fit is not larger. At 2, zero coefficients would solve a machine.
+MAX_FOLD_TOLERANCE = 0.1
 #: Share of `max_time` for the search if the best point is fitted afterwards.
 SEARCH_SHARE = 2.0 / 3.0
 #: Minimum number of seconds of that fit.
@@ -286,8 +289,9 @@ class Search(KernelMachine):
         grid = cost_values(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
         self.Cs_ = grid * self._target_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
         self.n_splits_ = len(folds)
-        fold_tol = self._fold_tolerance_ratio * float(self.tol) * self._target_unit(target)
-        self.fold_tol_ = max(fold_tol, _MIN_TOLERANCE)
+        tol = float(self.tol)
+        fold_tol = max(tol, min(self._fold_tolerance_ratio * tol, MAX_FOLD_TOLERANCE))
+        self.fold_tol_ = max(fold_tol * self._target_unit(target), _MIN_TOLERANCE)
         results, self.stop_ = self._fit_grid(unscaled, y, target, folds, score_params, steps)
         self._scores, self._fit_times = results.scores, results.fit_times
         self._score_times = results.score_times

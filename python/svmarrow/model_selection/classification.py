@@ -74,7 +74,8 @@ class SVCCV(ClassifierOutputMixin, Search, schema="svc-cv/1"):
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the decision function, of the fit to all
-        samples. Fits to the training samples of a fold end at thirty times as much, see ``fold_tol_``.
+        samples. Fits to the training samples of a fold end at thirty times as much, but at
+        most at 0.1 if `tol` is smaller, see ``fold_tol_``.
     cache_size : float or None, default=None
         Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps its own kernel rows or recomputes them.

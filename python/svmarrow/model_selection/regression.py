@@ -125,8 +125,8 @@ class SVRCV(RegressorSearch, schema="svr-cv/1"):
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
         Maximum violation of the optimality conditions: in units of y, as in `svmarrow.SVR`, for the fit to
-        all samples. Fits to the training samples of a fold end at ``10 * tol`` standard deviations of y, see
-        ``fold_tol_``, so that their time does not depend on the unit of y.
+        all samples. Fits to the training samples of a fold end at ``10 * tol`` standard deviations of y (at
+        most 0.1, or `tol`), see ``fold_tol_``, so that their time does not depend on the unit of y.
     cache_size : float or None, default=None
         Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps its own kernel rows or recomputes them.
@@ -318,7 +318,7 @@ class QuantileSVRCV(RegressorSearch, schema="quantile-svr-cv/1"):
     tol : float, default=1e-3
         Maximum violation of the optimality conditions: in units of y, as in `svmarrow.svm.QuantileSVR`, for
         the fit to all samples. Fits to the training samples of a fold end at ``10 * tol`` standard deviations
-        of y, see ``fold_tol_``, so that their time does not depend on the unit of y.
+        of y (at most 0.1, or `tol`), see ``fold_tol_``, so that their time does not depend on the unit of y.
     cache_size : float or None, default=None
         Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps its own kernel rows or recomputes them.
