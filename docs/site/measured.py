@@ -213,6 +213,28 @@ def tuning_table() -> str:
     return _searches(load("tuning")["tuning"])
 
 
+def _ratio_of_searches(engine: str) -> str:
+    """How many times as long as a search of ours liquidSVM takes; beyond the limit it counts as the limit."""
+    ratios = []
+    for found in load("tuning")["tuning"]:
+        ours, theirs = (
+            [run.get("seconds", run.get("limit")) for run in found["engines"][name]]
+            for name in (engine, "liquidSVM")
+        )
+        ratios.append(median(theirs) / median(ours))
+    return f"{geometric_mean(ratios):.1f} (at least {min(ratios):.1f})"
+
+
+@part
+def tuning_full() -> str:
+    return _ratio_of_searches("SVCCV full")
+
+
+@part
+def tuning_racing() -> str:
+    return _ratio_of_searches("SVCCV racing")
+
+
 @part
 def path_table() -> str:
     """Searches along C alone."""
