@@ -214,7 +214,7 @@ def tuning_table() -> str:
 
 
 def _ratio_of_searches(engine: str) -> str:
-    """How many times as long as a search of ours liquidSVM takes; beyond the limit it counts as the limit."""
+    """Returns the ratio of liquidSVM's time to that of a search; a run that was ended counts as the limit."""
     ratios = []
     for found in load("tuning")["tuning"]:
         ours, theirs = (

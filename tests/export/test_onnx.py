@@ -24,7 +24,7 @@ from svmarrow import KernelExpansion
 from svmarrow._support.decoding import CODES, DECODERS
 from svmarrow.export import onnx_model, to_onnx
 from svmarrow.export.onnx_kernels import Graph
-from svmarrow.models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.models import ExpansionClassifier, ExpansionRegressor, ExpansionTree
 from svmarrow.multiclass import make_code
 
 onnx = pytest.importorskip("onnx")
@@ -231,6 +231,15 @@ def test_a_file_beyond_the_limit_is_refused(rng, monkeypatch):
     monkeypatch.setattr(onnx_model, "MAX_FILE_BYTES", 100)
     with pytest.raises(ValueError, match=r"takes \d+ bytes: an ONNX file has at most 100; compress it"):
         to_onnx(expansion)
+
+
+def test_vectors_of_trees_count_for_the_limit(digits, monkeypatch):
+    X, y = digits[:2]
+    whole = svmarrow.as_expansion(svmarrow.SVC(C=10.0, gamma=0.05).fit(X, y))
+    tree = whole.with_expansion(ExpansionTree.of(whole.expansion_, X, 20, random_state=0))
+    monkeypatch.setattr(onnx_model, "MAX_FILE_BYTES", whole.expansion_.vectors.nbytes)
+    with pytest.raises(ValueError, match=r"takes \d+ bytes"):
+        to_onnx(tree, dtype="float64")
 
 
 def test_what_onnx_cannot_express_is_refused(datasets):

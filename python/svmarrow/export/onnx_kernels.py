@@ -86,6 +86,7 @@ class Graph:
         self.constants: dict[str, NDArray[Any]] = {}
         self._is_body = is_body
         self._names: Counter[str] = Counter() if outer is None else outer._names
+        self._sizes: list[int] = [] if outer is None else outer._sizes
         self._numbers: dict[str, str] = {}
         self._onnx = import_onnx()
 
@@ -118,10 +119,16 @@ class Graph:
                 raise ValueError(
                     f"{name} of the model holds numbers beyond {dtype}: export it with dtype='float64'"
                 )
+        self._sizes.append(array.nbytes)
         if self._is_body:
             return self.Constant(value=self._onnx.numpy_helper.from_array(array), name=name)
         self.constants[name] = array
         return name
+
+    @property
+    def n_bytes(self) -> int:
+        """The number of bytes of all constants, with those of functions and bodies."""
+        return sum(self._sizes)
 
     def typed(self, name: str, *shape: int | str, dtype: DTypeLike | None = None) -> ValueInfoProto:
         """Declare the type and the shape of an input or a result; a word is a size that varies."""

@@ -147,7 +147,7 @@ def to_onnx(
     if len(outputs) > 1:
         graph.Sum(*outputs, name="F")
     results = append_decoding(graph, spec)
-    size = sum(array.nbytes for array in graph.constants.values())
+    size = graph.n_bytes
     if size > MAX_FILE_BYTES:
         raise ValueError(
             f"the model takes {size} bytes: an ONNX file has at most {MAX_FILE_BYTES}; compress it"

@@ -85,18 +85,19 @@ impl<'c, 'w> SinglePrecision for LargeMachines<'c, 'w, f32> {
     /// Returns the machines at their coefficients. Without a matrix they have other variables, of the same rows.
     fn into_double(self) -> Result<Self::Double> {
         let Self { chain, indices, values, rounds: Rounds { training, machines, .. }, variables, k } = self;
-        let n_rows = chain.work.plan.layout.order.len();
-        let solved: Vec<Vec<f64>> = machines
-            .iter()
-            .zip(&variables)
-            .map(|(machine, variables)| variables.by_row(&machine.restart_coefficients(), n_rows))
-            .collect();
+        let coefficients_of = |(machine, of_machine): (&Machine<'_>, &MachineVariables)| {
+            nonzero(&machine.restart_coefficients(), &of_machine.rows)
+        };
+        let solved: Vec<_> = machines.iter().zip(&variables).map(coefficients_of).collect();
         drop(machines);
         let values = Arc::new(chain.values_in_double(&values.source)?);
         let mut double = LargeMachines::new(chain, indices, values, training, k)?;
         let LargeMachines { rounds: Rounds { machines, columns, .. }, variables, .. } = &mut double;
-        for ((machine, variables), by_row) in machines.iter_mut().zip(variables).zip(&solved) {
-            let beta = variables.rows.iter().map(|&row| by_row[row]).collect();
+        let mut by_row = vec![0.0; chain.work.plan.layout.order.len()];
+        for ((machine, of_machine), (used, coefficients)) in machines.iter_mut().zip(variables).zip(&solved) {
+            used.iter().zip(coefficients).for_each(|(&row, &b)| by_row[row] = b);
+            let beta = of_machine.rows.iter().map(|&row| by_row[row]).collect();
+            used.iter().for_each(|&row| by_row[row] = 0.0);
             machine.start_at(beta, columns, training)?;
         }
         Ok(double)
@@ -163,13 +164,6 @@ impl MachineVariables {
         let is_trained = |&v: &usize| !has_held_out || chain.weights[rows[v]] > 0.0;
         let trained = (0..rows.len()).filter(is_trained).collect();
         Self { machine, rows, diagonal, trained }
-    }
-
-    /// Returns coefficients of the variables by row; those of the other rows are zero.
-    fn by_row(&self, beta: &[f64], n_rows: usize) -> Vec<f64> {
-        let mut by_row = vec![0.0; n_rows];
-        self.rows.iter().zip(beta).for_each(|(&row, &b)| by_row[row] = b);
-        by_row
     }
 
     /// Returns the problem for the k-th C of the chain; `None` if the training rows have one label.
