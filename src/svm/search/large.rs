@@ -95,9 +95,9 @@ impl<'c, 'w> SinglePrecision for LargeMachines<'c, 'w, f32> {
         let LargeMachines { rounds: Rounds { machines, columns, .. }, variables, .. } = &mut double;
         let mut by_row = vec![0.0; chain.work.plan.layout.order.len()];
         for ((machine, of_machine), (used, coefficients)) in machines.iter_mut().zip(variables).zip(&solved) {
+            by_row.fill(0.0);
             used.iter().zip(coefficients).for_each(|(&row, &b)| by_row[row] = b);
             let beta = of_machine.rows.iter().map(|&row| by_row[row]).collect();
-            used.iter().for_each(|&row| by_row[row] = 0.0);
             machine.start_at(beta, columns, training)?;
         }
         Ok(double)
