@@ -3,6 +3,8 @@
 All have their defaults. Least squares has standardised columns, or those of `LearnedScaler`, and its
 bandwidth and penalty by leave-one-out errors. xrfm has standardised columns and a fifth of the samples for
 validation. CatBoost, LightGBM and XGBoost have columns of numbers alone, the last two numbers of classes.
+Neo LS-SVM, which has random features, standardises by itself and takes two classes or a target. RealMLP is
+pytabkit's with its tuned defaults, on the CPU.
 The Gaussian process has one length scale for each standardised column. Training samples are drawn again for
 each split, at most 70 % of a set; up to 3,000 others test. Sizes above 1,000 are for sets that have at least
 half as many training samples. Errors are percent of wrong labels, or the root of the mean squared error of
@@ -64,9 +66,10 @@ BOOSTING = "HistGradientBoosting"
 PLAIN, LEARNED = "least squares", "learned scales"
 XRFM, PROCESS = "xrfm", "Gaussian process"
 CATBOOST, LIGHTGBM, XGBOOST = "CatBoost", "LightGBM", "XGBoost"
+NEO, REALMLP = "Neo LS-SVM", "RealMLP"
 #: Engines of a run that names none.
 DEFAULT_ENGINES = (OURS, PLAIN, "SVM", BOOSTING, "random forest", "extra trees")
-ENGINES = (*DEFAULT_ENGINES, LEARNED, XRFM, PROCESS, CATBOOST, LIGHTGBM, XGBOOST)
+ENGINES = (*DEFAULT_ENGINES, LEARNED, XRFM, PROCESS, CATBOOST, LIGHTGBM, XGBOOST, NEO, REALMLP)
 
 
 class LeastSquares:
@@ -168,8 +171,24 @@ def _xgboost(classify: bool) -> Any:
     return NumberedClasses(XGBClassifier()) if classify else XGBRegressor()
 
 
-def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES) -> dict[str, Any]:
-    """The chosen models by name; those that are not installed or do not classify are left out."""
+def _neo(classify: bool) -> Any:
+    from neo_ls_svm import NeoLSSVM
+
+    model = NeoLSSVM(estimator_type="classifier" if classify else "regressor", random_state=0)
+    return NumberedClasses(model) if classify else model
+
+
+def _realmlp(classify: bool) -> Any:
+    from pytabkit import RealMLP_TD_Classifier, RealMLP_TD_Regressor
+
+    kind = RealMLP_TD_Classifier if classify else RealMLP_TD_Regressor
+    return kind(device="cpu", random_state=0, verbosity=0)
+
+
+def engines(
+    classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES, *, n_classes: int = 0
+) -> dict[str, Any]:
+    """The chosen models by name; those that are not installed or do not take the task are left out."""
     squares = RLSClassifier if classify else RLSRegressor
     learned = LearnedScaler(task="classification" if classify else "regression")
     found = {
@@ -189,6 +208,8 @@ def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENG
         ("catboost", CATBOOST, _catboost),
         ("lightgbm", LIGHTGBM, _lightgbm),
         ("xgboost", XGBOOST, _xgboost),
+        ("pytabkit", REALMLP, _realmlp),
+        *([("neo_ls_svm", NEO, _neo)] if n_classes <= 2 else []),
     ):
         if engine in chosen and importlib.util.find_spec(package) is not None:
             found[engine] = make(classify)
@@ -259,7 +280,7 @@ def extend(
         return False
     X, y, X_test, y_test = parts
     result["training samples"] = len(X)
-    models = engines(classify, X.shape[1], due)
+    models = engines(classify, X.shape[1], due, n_classes=len(np.unique(y)) if classify else 0)
     for engine, model in models.items():
         begun = time.perf_counter()
         with warnings.catch_warnings():

@@ -14,6 +14,7 @@ from sklearn.datasets import load_iris
 
 from helpers import reference
 from svmarrow import KernelExpansion, RLSRegressor, _core
+from svmarrow.models import ExpansionSum
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52"]
 
@@ -122,6 +123,22 @@ def test_does_not_change(rng):
         f.gamma = 2.0
     with pytest.raises(AttributeError):
         f.anything = 2.0
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_arrays_are_read_only(rng, layout):
+    """Predictions would not follow what is written, and files would: the same model with two answers."""
+    f = make(rng)
+    vectors, coefficients = layout(f.vectors.copy()), f.coefficients.copy()
+    f = KernelExpansion(vectors, coefficients, f.intercepts, gamma=0.4)
+    total = ExpansionSum([f, f.replaced(gamma=0.1)])
+    for made in (f, *total.parts, total, pickle.loads(pickle.dumps(f)), copy.deepcopy(f)):
+        stored = made.vectors.data if sp.issparse(made.vectors) else made.vectors
+        for array in (stored, made.coefficients, made.intercepts):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0.0
+    assert vectors.data.flags.writeable if sp.issparse(vectors) else vectors.flags.writeable
+    assert coefficients.flags.writeable
 
 
 def test_sizes_and_repr(rng):

@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ __all__ = [
     "one_blas_thread",
     "packed_objects",
     "product",
+    "read_only",
     "rows_of",
     "same_vectors",
     "select_rows",
@@ -551,6 +553,18 @@ def well_aligned(value: Any) -> Any:
             if not part.flags.aligned:
                 setattr(value, name, part.copy())
     return value
+
+
+def read_only(value: Any) -> Any:
+    """Returns a view of an array, or of the arrays of a CSR matrix, that cannot be written to."""
+    if isinstance(value, np.ndarray):
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    matrix = copy(value)
+    for name in ("data", "indices", "indptr"):
+        setattr(matrix, name, read_only(getattr(value, name)))
+    return matrix
 
 
 def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) -> Any:

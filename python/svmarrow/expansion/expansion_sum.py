@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow._support.parameters import ROW_KERNELS, refuse
+from svmarrow._support.rows import read_only
 from svmarrow._support.schemas import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
@@ -105,7 +106,8 @@ class ExpansionSum(KernelExpansion):
                     intercepts=intercepts if rows.start == 0 else np.zeros(intercepts.size),
                 )
             )
-        values = {"vectors": vectors, "coefficients": coefficients, "intercepts": intercepts, **_KERNEL}
+        arrays = {"vectors": vectors, "coefficients": coefficients, "intercepts": intercepts}
+        values = {**{name: read_only(array) for name, array in arrays.items()}, **_KERNEL}
         for name, value in {**values, "parts": tuple(views), "_handle": {}}.items():
             object.__setattr__(self, name, value)
 

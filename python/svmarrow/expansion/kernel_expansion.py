@@ -35,6 +35,7 @@ from svmarrow._support.rows import (
     is_objects,
     needs_objects,
     product,
+    read_only,
     rows_of,
     same_vectors,
     threads,
@@ -320,8 +321,8 @@ class KernelExpansion:
     Attributes
     ----------
     vectors, coefficients, intercepts, kernel, gamma, coef0, degree
-        As given, arrays in the shapes above, parameters that the kernel does not have at their defaults. Not
-        to be written to: predictions do not follow.
+        As given, arrays in the shapes above, parameters that the kernel does not have at their defaults. The
+        arrays are read-only: predictions would not follow a change.
 
     Raises
     ------
@@ -417,8 +418,8 @@ class KernelExpansion:
         gamma = float(gamma) if "gamma" in has else 1.0
         coef0 = float(coef0) if "coef0" in has else 0.0
         degree = int(degree) if "degree" in has else 3
-        values = (rows, B, b, kernel, gamma, coef0, degree)
-        for name, value in zip(_FIELDS, values, strict=True):
+        arrays = (read_only(rows), read_only(B), read_only(b))
+        for name, value in zip(_FIELDS, (*arrays, kernel, gamma, coef0, degree), strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_handle", {})
 
@@ -598,7 +599,8 @@ class KernelExpansion:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name in _FIELDS:
-            object.__setattr__(self, name, well_aligned(state[name]))
+            value = state[name]
+            object.__setattr__(self, name, read_only(well_aligned(value)) if name in _ARRAYS else value)
         object.__setattr__(self, "_handle", {})
 
     def __eq__(self, other: object) -> bool:
@@ -624,7 +626,8 @@ class KernelExpansion:
         return f"<KernelExpansion: {size}, kernel={self.kernel!r}{has}>"
 
 
-_FIELDS = ("vectors", "coefficients", "intercepts", "kernel", "gamma", "coef0", "degree")
+_ARRAYS = ("vectors", "coefficients", "intercepts")
+_FIELDS = (*_ARRAYS, "kernel", "gamma", "coef0", "degree")
 
 
 def _vectors(vectors: Any, kernel: Any) -> Any:
