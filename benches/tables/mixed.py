@@ -226,6 +226,22 @@ def measured(engine: str, parts: tuple[Any, ...], is_label: bool) -> dict[str, f
     return {"error": wrong, "log loss": float(-np.log(np.maximum(shares, 1e-12)).mean()), **cell}
 
 
+def record_of(script: str, arguments: list[str] | None = None) -> dict[str, Any]:
+    """The commit, the command, the date and the machine of a run of a script of this folder."""
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+    return {
+        "commit": git.stdout.strip(),
+        "command": " ".join(["python", f"benches/tables/{script}", *(arguments or sys.argv[1:])]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "processor": platform.processor() or platform.machine(),
+            "processors": os.cpu_count(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+        },
+    }
+
+
 def main() -> None:
     """Measures all tables and writes the file after each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -236,19 +252,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     chosen = [name for name in options.engines if name != "CatBoost" or importlib.util.find_spec("catboost")]
-    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-    record: dict[str, Any] = {
-        "commit": git.stdout.strip(),
-        "command": f"python benches/tables/mixed.py {' '.join(sys.argv[1:])}",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "processors": os.cpu_count(),
-            "system": platform.platform(),
-            "python": platform.python_version(),
-        },
-        "tables": [],
-    }
+    record: dict[str, Any] = {**record_of("mixed.py"), "tables": []}
     for n in options.samples:
         for name in options.only:
             is_label = TABLES[name].is_label

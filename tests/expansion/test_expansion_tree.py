@@ -48,6 +48,13 @@ def test_a_tree_has_the_bytes_of_its_leaves_alone(machine, tree):
     assert tree.nbytes <= 1.2 * machine.expansion_.nbytes
 
 
+def test_arrays_are_read_only(tree):
+    for made in (tree, pickle.loads(pickle.dumps(tree))):
+        for array in (made.vectors, *made.state.values()):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0
+
+
 @pytest.mark.parametrize("form", ["float32", "csr", "bytes"])
 def test_layouts_of_samples(machine, form):
     rows = {"float32": X.astype(np.float32), "csr": sp.csr_array(X), "bytes": X.astype(np.uint8)}[form]

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.parameters import ROW_KERNELS, refuse, seed_of
-from svmarrow._support.rows import as_rows, core_rows, in_layout_of, rows_of, threads
+from svmarrow._support.rows import as_rows, core_rows, in_layout_of, read_only, rows_of, threads
 from svmarrow._support.saving import check_state
 from svmarrow._support.schemas import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -124,7 +124,7 @@ class ExpansionTree(KernelExpansion):
             raise ValueError(
                 f"the state has the parts {', '.join(known)}: expected rows, {', '.join(_ARRAYS)}"
             )
-        rows = rows_of(known["rows"])
+        rows = read_only(rows_of(known["rows"]))
         outputs = int(np.shape(known["intercepts"])[-1])
         stream = _core.perceptron_tree(core_rows(rows[:0]), outputs, 0)
         check_state(known, {name: stream[name] for name in known})
@@ -144,7 +144,8 @@ class ExpansionTree(KernelExpansion):
         parts = KernelExpansion(vectors, np.zeros((vectors.shape[0], 1)), 0.0, *spec)
         for name in ("vectors", "kernel", "gamma", "coef0", "degree"):
             object.__setattr__(self, name, getattr(parts, name))
-        object.__setattr__(self, "state", known)
+        arrays = {name: read_only(known[name]) for name in _ARRAYS}
+        object.__setattr__(self, "state", {"rows": core_rows(rows), **arrays})
         object.__setattr__(self, "n_leaves", int(is_leaf.sum()))
         object.__setattr__(self, "max_evaluations", int(sizes[is_leaf].max(initial=0)))
         object.__setattr__(self, "_tree", {"": tree})
