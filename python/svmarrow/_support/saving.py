@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.parameters import refuse, snapshot
-from svmarrow._support.rows import column_of, packed_objects, unpacked_objects
+from svmarrow._support.rows import column_of, packed_objects, read_only, unpacked_objects
 from svmarrow._support.schemas import SCHEMAS, find_schema, schema_of
 from svmarrow.exceptions import FormatError
 
@@ -246,9 +246,9 @@ class Writer:
         self.arrays: dict[str, tuple[str, list[int], NDArray[np.uint8]]] = {}
         self._main = main
         self._objects = 0
-        #: Objects that were written, by id, so that shared objects stay shared; the reference keeps the id
+        #: What was written, by identity, so that shared objects stay shared; the reference keeps the identity
         #: valid.
-        self._known: dict[int, tuple[Any, Any]] = {}
+        self._known: dict[object, tuple[Any, Any]] = {}
 
     def value(self, value: Any, name: str) -> Any:
         """Converts a value to JSON; `name` is its path in the model."""
@@ -266,11 +266,12 @@ class Writer:
             return {"range": [value.start, value.stop, value.step]}
         if isinstance(value, np.random.RandomState):
             return {"random": self.value(value.get_state(legacy=False), name)}
-        if id(value) not in self._known:
+        identity = _identity(value)
+        if identity not in self._known:
             described = self._described(value, name)
-            self._known.setdefault(id(value), (described, value))
+            self._known.setdefault(identity, (described, value))
             return described
-        return self._known[id(value)][0]
+        return self._known[identity][0]
 
     def _described(self, value: Any, name: str) -> Any:
         if isinstance(value, np.generic):
@@ -312,7 +313,7 @@ class Writer:
         schema = schema_of(type(value))
         if schema is None:
             raise _refused(value, name)
-        self._known[id(value)] = ({"same": self._objects}, value)
+        self._known[_identity(value)] = ({"same": self._objects}, value)
         self._objects += 1
         if getattr(type(value), "_of_parts", None):
             return {"schema": str(schema), **self._expansion(value, "" if value is self._main else name)}
@@ -328,7 +329,7 @@ class Writer:
         self.expansions[name] = value.core_parts
         for part in ("vectors", "coefficients", "intercepts"):
             array = getattr(value, part)
-            self._known[id(array)] = ({"array": _join(name, part)}, array)
+            self._known[_identity(array)] = ({"array": _join(name, part)}, array)
         if sp.issparse(value.vectors):
             # The container has only indices of 64 bits.
             described["indices"] = value.vectors.indices.dtype.name
@@ -348,6 +349,13 @@ class Writer:
             "kernel": self.value(value.kernel, _join(name, "kernel")),
             "vectors": self.value(value.vectors, _join(name, "objects")),
         }
+
+
+def _identity(value: Any) -> object:
+    """The id of an object; what an array views, since an expansion has views of the arrays it was made of."""
+    if not isinstance(value, np.ndarray):
+        return id(value)
+    return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype
 
 
 def _refused(value: Any, name: str) -> TypeError:
@@ -486,7 +494,8 @@ def _use_int32_indices(matrix: Any) -> None:
     """Converts the indices to 32 bits in place."""
     if max(*matrix.shape, matrix.nnz) >= 2**31:
         raise ValueError("the vectors have too many elements for indices of 32 bits")
-    matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    for name in ("indices", "indptr"):
+        setattr(matrix, name, read_only(getattr(matrix, name).astype(np.int32)))
 
 
 def _random_state(state: Any) -> np.random.RandomState:
