@@ -185,10 +185,8 @@ def _realmlp(classify: bool) -> Any:
     return kind(device="cpu", random_state=0, verbosity=0)
 
 
-def engines(
-    classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES, *, n_classes: int = 0
-) -> dict[str, Any]:
-    """The chosen models by name; those that are not installed or do not take the task are left out."""
+def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES) -> dict[str, Any]:
+    """The chosen models by name; those that are not installed or do not classify are left out."""
     squares = RLSClassifier if classify else RLSRegressor
     learned = LearnedScaler(task="classification" if classify else "regression")
     found = {
@@ -209,7 +207,7 @@ def engines(
         ("lightgbm", LIGHTGBM, _lightgbm),
         ("xgboost", XGBOOST, _xgboost),
         ("pytabkit", REALMLP, _realmlp),
-        *([("neo_ls_svm", NEO, _neo)] if n_classes <= 2 else []),
+        ("neo_ls_svm", NEO, _neo),
     ):
         if engine in chosen and importlib.util.find_spec(package) is not None:
             found[engine] = make(classify)
@@ -280,7 +278,9 @@ def extend(
         return False
     X, y, X_test, y_test = parts
     result["training samples"] = len(X)
-    models = engines(classify, X.shape[1], due, n_classes=len(np.unique(y)) if classify else 0)
+    if classify and len(np.unique(y)) > 2:
+        due = [engine for engine in due if engine != NEO]
+    models = engines(classify, X.shape[1], due)
     for engine, model in models.items():
         begun = time.perf_counter()
         with warnings.catch_warnings():
