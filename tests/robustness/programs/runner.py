@@ -266,6 +266,10 @@ def _fit(state: Run) -> None:
         is_bagged = any("Bagging" in name for name in call.chain)
         if names["w"] is not None or is_bagged or "class_weight" in call.machine.parameters:
             rules.append("twice the share of the smaller class")
+        # The bags of nested ensembles differ: scikit-learn's class has a `random_state`, which takes a number of
+        # the seeds. LIBSVM refuses a bag of one class as well.
+        if is_bagged:
+            rules.append("sample_weight leaves the classes")
         # Where a bag lacks a class, a machine has fewer pairs. scikit-learn keeps one column for them, which
         # its sum over the bags spreads over all pairs: numbers without a meaning.
         if is_bagged and call.machine.parameters.get("decision_function_shape") == "ovo":
