@@ -266,7 +266,7 @@ def _fit(state: Run) -> None:
         is_bagged = any("Bagging" in name for name in call.chain)
         if names["w"] is not None or is_bagged or "class_weight" in call.machine.parameters:
             rules.append("twice the share of the smaller class")
-        # The bags of nested ensembles differ: scikit-learn's class has a `random_state`, which takes a number of
+        # The bags of nested ensembles differ: scikit-learn's class has a `random_state`, which takes one of
         # the seeds. LIBSVM refuses a bag of one class as well.
         if is_bagged:
             rules.append("sample_weight leaves the classes")
