@@ -155,15 +155,19 @@ def neo(X: pd.DataFrame, y: np.ndarray, is_label: bool) -> Fitted:
 
 
 def lightgbm(X: pd.DataFrame, y: np.ndarray, is_label: bool) -> Fitted:
-    """LightGBM with native categories."""
+    """LightGBM with native categories; it refuses names of columns that hold brackets or quotes."""
     from lightgbm import LGBMClassifier, LGBMRegressor
 
     kinds = {name: pd.CategoricalDtype(X[name].dropna().unique()) for name in texts_of(X)}
-    model = (LGBMClassifier if is_label else LGBMRegressor)(verbose=-1).fit(X.astype(kinds), y)
+
+    def prepared(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.astype(kinds).set_axis([f"x{place}" for place in range(rows.shape[1])], axis=1)
+
+    model = (LGBMClassifier if is_label else LGBMRegressor)(verbose=-1).fit(prepared(X), y)
     proba = getattr(model, "predict_proba", None)
     return (
-        lambda rows: model.predict(rows.astype(kinds)),
-        None if proba is None else lambda rows: proba(rows.astype(kinds)),
+        lambda rows: model.predict(prepared(rows)),
+        None if proba is None else lambda rows: proba(prepared(rows)),
         model,
     )
 

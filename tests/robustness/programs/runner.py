@@ -268,7 +268,7 @@ def _fit(state: Run) -> None:
             rules.append("twice the share of the smaller class")
         # The bags of nested ensembles differ: scikit-learn's class has a `random_state`, which takes one of
         # the seeds. LIBSVM refuses a bag of one class as well.
-        if is_bagged:
+        if sum("Bagging" in name for name in call.chain) > 1:
             rules.append("sample_weight leaves the classes")
         # Where a bag lacks a class, a machine has fewer pairs. scikit-learn keeps one column for them, which
         # its sum over the bags spreads over all pairs: numbers without a meaning.
