@@ -322,6 +322,61 @@ def test_more_samples_than_the_choice_takes(monkeypatch):
     assert TabularClassifier(n_samples=100).fit(X[:250], labels).predict_proba(X).shape == (300, 3)
 
 
+@pytest.mark.parametrize("kind", ["number", "numbers", "two classes", "classes"])
+def test_conjugate_gradients_end_near_the_factorization(kind, monkeypatch):
+    """With a mean far from 0, weights, and the least number of samples lowered."""
+    X, target = make_friedman1(700, noise=2.0, random_state=0)
+    y = {
+        "number": 1e3 + target,
+        "numbers": np.column_stack([1e3 + target, target[::-1] - 50.0]),
+        "two classes": np.where(target > 20.0, "much", "little"),
+        "classes": np.digitize(target, [10.0, 15.0, 20.0]),
+    }[kind]
+    classify = "class" in kind
+    weights = 1.0 + np.arange(600) % 3
+    monkeypatch.setattr(estimators, "MAX_CHOSEN", 300)
+    fits, original = [], _choice._iterated
+
+    def watched(*arguments):
+        fits.append(original(*arguments))
+        return fits[-1]
+
+    monkeypatch.setattr(_choice, "_iterated", watched)
+    models = []
+    for least in (300, 10_000):
+        monkeypatch.setattr(_choice, "MIN_ITERATED", least)
+        model = TabularClassifier if classify else TabularRegressor
+        models.append(model(n_samples=200).fit(X[:600], y[:600], weights))
+    iterated, factored = models
+    assert [fit is not None for fit in fits] == [True]
+    assert (iterated.kernel_, iterated.alpha_) == (factored.kernel_, factored.alpha_)
+    assert iterated.expansion_ != factored.expansion_
+    assert iterated.expansion_.vectors.dtype == factored.expansion_.vectors.dtype
+    values = [model.model_.expansion_.decision_function(model.model_.preparation.rows(X)) for model in models]
+    spread = 1.0 if classify else np.asarray(y).reshape(700, -1).std(axis=0)
+    assert np.abs(values[0] - values[1]).max() <= 0.01 * np.max(spread)
+    assert np.abs(values[0] - values[1]).max() > 0.0
+    if not classify:
+        assert np.sqrt(np.mean((values[0] - values[1]) ** 2 / spread**2)) < 2.0 * _choice.ITERATED_SHARE
+
+
+def test_small_penalties_and_slow_iterations_are_factored(monkeypatch):
+    X, y = make_friedman1(500, noise=2.0, random_state=0)
+    monkeypatch.setattr(estimators, "MAX_CHOSEN", 200)
+    expected = TabularRegressor(n_samples=200).fit(X, y)
+    monkeypatch.setattr(_choice, "MIN_ITERATED", 300)
+    monkeypatch.setattr(_choice, "MAX_ITERATIONS", 1)
+    assert TabularRegressor(n_samples=200).fit(X, y).expansion_ == expected.expansion_
+    monkeypatch.setattr(_choice, "MAX_ITERATIONS", 40)
+    assert TabularRegressor(n_samples=200).fit(X, y).expansion_ != expected.expansion_
+    monkeypatch.setattr(_choice, "MIN_ITERATED_ALPHA", 1e6)
+    assert TabularRegressor(n_samples=200).fit(X, y).expansion_ == expected.expansion_
+    # A target that is its mean has no error to share.
+    level = np.full(500, 3.0)
+    monkeypatch.setattr(_choice, "MIN_ITERATED_ALPHA", 0.0)
+    np.testing.assert_allclose(TabularRegressor(n_samples=200).fit(X, level).predict(X), level)
+
+
 def test_numbers_beyond_the_training_range_are_those_of_its_ends():
     X, y = make_friedman1(100, random_state=0)
     model = TabularRegressor(n_samples=100).fit(X, y)

@@ -2,7 +2,9 @@
 
 Kernel, bandwidth and penalty have the least leave-one-out error of those that a pattern search visits. The
 choice uses at most `MAX_CHOSEN` samples, and most of the search a few of them: the time of a fit grows with
-the cube of the samples. The final model is exact up to `MAX_EXACT` samples and low-rank above.
+the cube of the samples. The final model is exact up to `MAX_EXACT` samples and low-rank above. From
+`MIN_ITERATED` samples on, and unless the penalty is small, conjugate gradients solve its system to a share of
+the error that there is anyhow, for 20,000 samples in a fifth of the time of a factorization.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.training import class_weights
@@ -31,6 +34,16 @@ __all__ = ["KERNELS", "MAX_CHOSEN", "Choice", "choose", "final_machine"]
 
 #: Maximum number of samples of the choice, of an exact machine, and of vectors of one of low rank.
 MAX_CHOSEN, MAX_EXACT, N_VECTORS = 2000, 20_000, 2000
+#: Fewest samples of a final machine by conjugate gradients, and its least penalty: with .1 they take some 20
+#: steps for 20,000 samples, with .001 more than 60.
+MIN_ITERATED, MIN_ITERATED_ALPHA = 5000, 0.02
+#: Steps that are expected, and those after which a factorization is tried instead.
+ITERATIONS, MAX_ITERATIONS = 20, 40
+#: The largest residual as a share of the root mean square leave-one-out error, and the least tolerance that
+#: single precision reaches.
+ITERATED_SHARE, MIN_ITERATED_TOL = 0.003, 1e-5
+#: Multiply-adds of a kernel value, beside one for each column.
+VALUE_COST = 24
 #: Kernels of the Euclidean distance, the smoothest first, which is the default.
 DISTANCE_KERNELS = ("rbf", "matern52", "matern32", "matern12")
 #: The kernel of sums of absolute differences: a product over the columns, so that a target may jump along one
@@ -229,21 +242,54 @@ def final_machine(
 
     If the remaining time is too short for an exact machine, it is of low rank.
     """
-    choice, remaining = chosen.machine, steps.remaining
-    # The time of a fit grows with the cube of the samples.
-    seconds = chosen.seconds * (X.shape[0] / chosen.losses.size) ** 3
-    is_too_long = remaining is not None and seconds > remaining
+    choice, n = chosen.machine, X.shape[0]
     names = ("kernel", "gamma", "n_jobs")
     about = {name: getattr(choice, name) for name in names} | {"fit_intercept": True, "alpha": choice.alpha_}
     classify = isinstance(choice, RLSClassifier)
     if classify:
         about["class_weight"] = choice.class_weight
-    machine: Any
-    if X.shape[0] <= MAX_EXACT and is_too_long:
+    exact: Any = RLSClassifier if classify else RLSRegressor
+    if n <= MAX_EXACT:
+        iterates = n >= MIN_ITERATED and choice.alpha_ >= MIN_ITERATED_ALPHA
+        if iterates and _has_time(steps, chosen, ITERATIONS * n**2 * (X.shape[1] + VALUE_COST) / 2.0):
+            machine = steps.attempt(partial(_iterated, exact, about, chosen, X, y, weights), reports=True)
+            if machine is not None or steps.was_stopped:
+                return machine
+        if _has_time(steps, chosen, n**3):
+            return steps.attempt(lambda: exact(**about).fit(X, y, weights), reports=True)
         steps.was_shortened = True
-    if X.shape[0] <= MAX_EXACT and not is_too_long:
-        machine = (RLSClassifier if classify else RLSRegressor)(**about)
-    else:
-        kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
-        machine = kind(N_VECTORS, random_state=random_state, **about)
+    kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
+    machine = kind(N_VECTORS, random_state=random_state, **about)
     return steps.attempt(lambda: machine.fit(X, y, weights), reports=True)
+
+
+def _has_time(steps: Steps, chosen: Choice, work: float) -> bool:
+    """Returns whether a fit of so many multiply-adds ends in time, by the fit of the choice."""
+    remaining = steps.remaining
+    return remaining is None or chosen.seconds * work / chosen.losses.size**3 <= remaining
+
+
+def _iterated(kind: Any, about: dict[str, Any], chosen: Choice, X: Any, y: Any, weights: Any) -> Any | None:
+    """Returns an exact machine by conjugate gradients; None if they take more steps than is worth it.
+
+    Products with the kernel matrix are in single precision, whose rounding is far below the tolerance: a
+    share of the leave-one-out error. The outputs differ from those of the solution by about as much.
+    """
+    centre, variance = 0.0, 1.0
+    if kind is RLSRegressor:
+        # Residuals are relative to the targets.
+        centre = np.average(y, axis=0, weights=weights)
+        y = y - centre
+        variance = float(np.average(y**2, axis=0, weights=weights).mean())
+    tol = ITERATED_SHARE * float(np.sqrt(chosen.losses.mean() / variance)) if variance > 0.0 else 0.0
+    if tol < MIN_ITERATED_TOL:
+        return None
+    machine = kind(solver="cg", tol=tol, max_iter=MAX_ITERATIONS, **about)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X.astype(np.float32), y, weights)
+    if machine.residual_ > tol:
+        return None
+    of = machine.expansion_
+    machine.expansion_ = of.replaced(vectors=X.copy(), intercepts=of.intercepts + centre)
+    return machine
