@@ -62,7 +62,8 @@ def load(workload: dict[str, Any], limit: int | None = None) -> Problem:
     DataMissingError
         The file is not in the data folder.
     """
-    parts = _read(workload) if "file" in workload else _GENERATORS[workload["generator"]](workload)
+    make = _GENERATORS.get(workload.get("generator", ""))
+    parts = read_file(workload["file"]) if make is None else make(workload)
     rng = np.random.default_rng(SEED)
     if len(parts) == 4:
         X, y, X_test, y_test = parts
@@ -82,9 +83,9 @@ def load(workload: dict[str, Any], limit: int | None = None) -> Problem:
     return Problem(X, y.astype(np.int64), X_test, y_test.astype(np.int64))
 
 
-def _read(workload: dict[str, Any]) -> tuple[Any, ...]:
+def read_file(name: str) -> tuple[Any, ...]:
     """``X, y`` and, where the file has them, ``X_test, y_test``."""
-    path = folder() / f"{workload['file']}.npz"
+    path = folder() / f"{name}.npz"
     if not path.is_file():
         raise DataMissingError(f"{path} is not there: set SVMARROW_DATA to the folder that holds it")
     with np.load(path, allow_pickle=False) as z:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import data
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn import datasets
 from sklearn.ensemble import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 REGRESSION = (
-    *("abalone", "airfoil", "bank32nh", "cal_housing", "concrete", "cpu_act", "energy", "kin8nm"),
+    *("abalone", "airfoil", "bank32nh", "bike", "cal_housing", "concrete", "cpu_act", "energy", "kin8nm"),
     *("parkinsons", "pol", "skillcraft", "sml", "wine"),
 )
 CLASSIFICATION = (
@@ -54,8 +55,8 @@ CLASSIFICATION = (
     *("satimage", "sonar", "pima_diabetes", "ionosphere", "yeast", "vowel", "digits", "breast_cancer"),
 )
 #: Sets of sizes above `SMALL` alone.
-LARGE = ("shuttle", "cod_rna")
-SETS = (*REGRESSION, *CLASSIFICATION, *LARGE)
+LARGE = ("shuttle", "cod_rna", "bike", "ijcnn1", "a9a", "w8a")
+SETS = tuple(dict.fromkeys((*REGRESSION, *CLASSIFICATION, *LARGE)))
 QUICK = ("sonar", "energy")
 SIZES, MAX_TEST = (1000, 500), 3000
 SMALL, MIN_SHARE = 1000, 0.5
@@ -221,16 +222,20 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.nda
     if name in ("digits", "breast_cancer"):
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         return X, y, None
-    path = data.folder() / f"{name}.npz"
-    if not path.is_file():
+    try:
+        X, y, *test = data.read_file(name)
+    except data.DataMissingError:
         return None
-    held = np.load(path)
-    X, y = held["X_onehot" if name == "abalone" else "X"].astype(float), held["y"]
-    if "X_test" not in held:
+    if name == "abalone":  # the sex as three columns
+        X = np.load(data.folder() / "abalone.npz")["X_onehot"]
+    X, *test = (part.toarray() if sp.issparse(part) else part for part in (X, *test))
+    X = X.astype(float)
+    if not test:
         return X, y, None
+    X_test, y_test = test[0].astype(float), test[1]
     if name == "vowel":  # other speakers
-        return X, y, (held["X_test"].astype(float), held["y_test"])
-    return np.vstack([X, held["X_test"]]).astype(float), np.concatenate([y, held["y_test"]]), None
+        return X, y, (X_test, y_test)
+    return np.vstack([X, X_test]), np.concatenate([y, y_test]), None
 
 
 def split_of(name: str, n: int, split: int) -> tuple[np.ndarray, ...] | None:
