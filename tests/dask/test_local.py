@@ -67,7 +67,8 @@ def test_attributes_are_those_of_the_local_estimator(client, model):
     for name in names:
         assert name in dir(model)
         np.testing.assert_equal(getattr(model, name), getattr(model.local_, name))
-    assert "expansion_" in model._repr_html_()
+    # Before version 1.9 scikit-learn shows parameters only.
+    assert ("expansion_" in model._repr_html_()) == ("expansion_" in model.local_._repr_html_())
     if isinstance(model, (DaskSVC, DaskLowRankSVC)):
         with pytest.raises(AttributeError, match="coef_ exists for kernel='linear' only, this is 'rbf'"):
             _ = model.coef_
@@ -206,3 +207,36 @@ def test_batches_in_memory(client):
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :2], y)
     assert model.local_ is seen
+
+
+class Recorder:
+    """A callback of scikit-learn that keeps what it is told of a fit."""
+
+    max_propagation_depth = None
+
+    def __init__(self):
+        self.begun, self.fitted = [], []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        self.begun.append((context.task_name, context.estimator_name))
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
+        self.fitted.append(fitted_estimator)
+
+
+@every_model
+def test_callbacks_see_a_fit_and_are_no_part_of_the_local_estimator(client, model):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9")
+    recorder = Recorder()
+    model = clone(model).set_callbacks(recorder)
+    model.fit(da.from_array(X, chunks=(75, -1)), da.from_array(y, chunks=75))
+    assert recorder.begun[0] == ("fit", type(model).__name__)
+    np.testing.assert_array_equal(recorder.fitted[-1].predict(X), model.predict(X))
+    for each in (model.local_, model.to_local()):
+        assert not any("callback" in name for name in vars(each))

@@ -62,6 +62,8 @@ __all__ = ["DaskLowRankRLSClassifier", "DaskLowRankRLSRegressor"]
 class DaskLowRankRLS(DaskEstimator):
     """Base class of both estimators."""
 
+    local_: Any
+
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the points, add the sums of the partitions and solve the system.
@@ -298,6 +300,8 @@ class DaskLowRankRLSClassifier(DaskLowRankRLS):
     _local_class = LowRankRLSClassifier
     _rules: ClassVar[Mapping[str, Rule]] = {**LowRankRLSClassifier._rules, **POINT_RULES}
 
+    local_: LowRankRLSClassifier
+
     predict_proba: Any = UnavailableMethod(PROBABILITIES)
     predict_log_proba: Any = UnavailableMethod(PROBABILITIES)
 
@@ -478,6 +482,8 @@ class DaskLowRankRLSRegressor(DaskLowRankRLS):
 
     _local_class = LowRankRLSRegressor
     _rules: ClassVar[Mapping[str, Rule]] = {**LowRankRLSRegressor._rules, **POINT_RULES}
+
+    local_: LowRankRLSRegressor
 
     def __init__(
         self,

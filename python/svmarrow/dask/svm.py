@@ -360,6 +360,7 @@ class DaskSVC(DaskEstimator):
     _local_class = SVC
     _rules: ClassVar[Mapping[str, Rule]] = SVC._rules
 
+    local_: SVC
     rounds_: list[Round]
 
     predict_proba: Any = UnavailableMethod(PROBABILITIES)
@@ -636,6 +637,7 @@ class DaskLowRankSVC(DaskEstimator):
     _local_class = LowRankSVC
     _rules: ClassVar[Mapping[str, Rule]] = {**LowRankSVC._rules, **POINT_RULES}
 
+    local_: LowRankSVC
     rounds_: list[Round]
 
     predict_proba: Any = UnavailableMethod(PROBABILITIES)
