@@ -5,7 +5,7 @@
 Rounds, bytes, processor seconds of workers and driver, seconds on the clock; then a cost model fitted to all
 rounds, and what it says of 10^8 rows on 100 workers, with the number of support vectors from which on low
 rank takes less time. Processor seconds are what the model is fitted to: they depend little on what else runs
-on the machine. Rounds, and the shares that `svmarrow.dask.forecast` counts with, are means over these fits.
+on the machine. Rounds, and the shares that `svmarrow.dask.partition` counts with, are means over these fits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scipy.optimize import nnls
 #: One machine's share of the work is one thread here, as one worker's is.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from svmarrow.dask.forecast import DRIVER_ROWS_PER_VECTOR, EXPECTED_ROUNDS, estimate_work
+from svmarrow.dask.partition import DRIVER_ROWS_PER_VECTOR, EXPECTED_ROUNDS, estimate_work
 
 #: Seconds a byte on the way between driver and workers: 10 Gbit/s.
 WIRE = 8.0 / 10e9

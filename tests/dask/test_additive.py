@@ -131,7 +131,7 @@ def test_streams_and_penalties(client, lazy, digits, tmp_path):
         parts.partial_fit(rows[0], rows[1] + 90)
     path = whole.path([0.1, 1.0, 10.0])
     assert [each.alpha for each in path] == [0.1, 1.0, 10.0]
-    assert type(path[0]) is DaskLowRankRLSClassifier
+    assert type(path[0]) is LowRankRLSClassifier
     assert path[1].expansion_ == whole.expansion_
     near = LowRankRLSClassifier(selection=X[:60], alpha=10.0, gamma=0.05).fit(X, y)
     np.testing.assert_allclose(path[2].decision_function(X), near.decision_function(X), atol=1e-8)

@@ -37,7 +37,8 @@ def moons(n=900, noise=0.25):
 def objectives(model, X, y, weights=None):
     """Dual and primal of a model in double precision, whatever its solver's kernel values were in."""
     labels = np.searchsorted(model.classes_, y)
-    matrix = code_of(model._decoding, model.classes_.size)
+    local = model.to_local() if isinstance(model, DaskSVC) else model
+    matrix = code_of(local._decoding, model.classes_.size)
     cost = model.C * model.class_weight_[labels] * (1.0 if weights is None else weights)
     X = X.astype(np.float64)
     outputs = model.expansion_.decision_function(X)
@@ -393,7 +394,7 @@ def test_what_a_fit_will_need(client, lazy, options):
 
 def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
     X, y = moons(600)
-    monkeypatch.setattr("svmarrow.dask.forecast._core", FakeCore)
+    monkeypatch.setattr("svmarrow.dask.partition._core", FakeCore)
     told = DaskSVC().estimate(*lazy(100, X, y), sample=200)
     assert told.driver_bytes > told.driver_free == 1024
     assert "train DaskLowRankRLSClassifier" in told.advice
@@ -418,6 +419,7 @@ class FakeCore:
     """A machine with a kilobyte of memory."""
 
     estimate_svm_memory = staticmethod(_core.estimate_svm_memory)
+    fit_svc = staticmethod(_core.fit_svc)
 
     @staticmethod
     def available_memory():

@@ -74,8 +74,6 @@ def left_out(name, member):
         found |= OF_MEMBERS | (ONE_SENTENCE if "----" not in documented else set())
     elif dataclasses.is_dataclass(thing(name)) or name in GIVEN_BACK:
         found |= {"PR01", "EX01"}
-    elif name.startswith("svmarrow.dask.Dask"):
-        found |= {"PR01"}  # the parameters are those of the class without Dask
     elif name in SHOWN_ELSEWHERE or name.startswith(("svmarrow.papers.rifkin.", "svmarrow.exceptions.")):
         found |= {"EX01"}
     return found

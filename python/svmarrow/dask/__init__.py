@@ -5,11 +5,10 @@ apply any fitted model of svmarrow lazily to a collection.
 """
 
 from svmarrow.dask.estimator import decision_function, predict, predict_proba
-from svmarrow.dask.forecast import FitEstimate
 from svmarrow.dask.least_squares import DaskLowRankRLSClassifier, DaskLowRankRLSRegressor
-from svmarrow.dask.low_rank_svm import DaskLowRankSVC
+from svmarrow.dask.partition import FitEstimate
 from svmarrow.dask.rounds import Round
-from svmarrow.dask.svm import DaskSVC
+from svmarrow.dask.svm import DaskLowRankSVC, DaskSVC
 
 __all__ = [
     "DaskLowRankRLSClassifier",

@@ -1,4 +1,4 @@
-"""Base classes of the Dask estimators: the client and its tasks, lazy prediction, scores, local estimators.
+"""Base class of the Dask estimators: the client and its tasks, lazy prediction, scores, local estimators.
 
 All tasks are pure functions of other tasks' results and of their arguments, so that Dask can recompute the
 results of a lost worker from the user's collections. A fit never scatters data, since scattered data cannot
@@ -21,12 +21,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_is_fitted
 
 from dask import delayed
-from svmarrow._support.parameters import consistent
+from svmarrow._support.estimator import Estimator
+from svmarrow._support.parameters import consistent, fitted_attribute_names
+from svmarrow._support.progress import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.rows import as_rows, threads
+from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.dask.blocks import (
     check_columns,
     check_features,
@@ -41,7 +45,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import choose_points
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.outputs import UnavailableMethod
+from svmarrow.models.base import compiled as compiled_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,11 +53,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from svmarrow._support.training import MemoryEstimate
     from svmarrow.dask.blocks import Block
+    from svmarrow.models.base import CompiledModel
 
 __all__ = [
+    "PROBABILITIES",
     "Cluster",
-    "DaskClassifier",
     "DaskEstimator",
     "all_threads",
     "choose_distributed_points",
@@ -468,13 +474,23 @@ def _squares(
     return float(weights.sum()), mean, weights @ (off * off), weights @ ((y - mean) ** 2)
 
 
-class DaskEstimator:
-    """Base class; the local estimator, whose parameters and attributes are the same, is a second base."""
+# --- the base class of the estimators ---
+
+
+class DaskEstimator(Estimator):
+    """Base class: an estimator that trains a local estimator with the same parameters on a cluster.
+
+    A fit sets `local_`, the fitted local estimator. It answers for samples in memory and has the fitted
+    attributes, which can be read from this object too.
+    """
 
     #: Class of the local estimator.
     _local_class: ClassVar[type[Any]]
-    #: Fitted attributes that the local estimator does not have.
-    _dask_attributes: ClassVar[tuple[str, ...]] = ()
+
+    local_: Any
+
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
 
     @property
     def client(self) -> Any:
@@ -482,27 +498,40 @@ class DaskEstimator:
 
         It is not a parameter: clones and pickles do not have it.
         """
-        return some_client(self.__dict__.get("_client"))
+        return some_client(vars(self).get("_client"))
 
     @client.setter
     def client(self, client: Any) -> None:
-        self.__dict__["_client"] = client
+        vars(self)["_client"] = client
 
     def _connected(self) -> AbstractContextManager[Cluster]:
-        return cluster_of(self.__dict__.get("_client"))
+        return cluster_of(vars(self).get("_client"))
+
+    def _local(self) -> Any:
+        """Returns a local estimator with the present parameters and, after a fit, its attributes."""
+        excluded = {*fitted_attribute_names(type(self)), *CALLBACK_ATTRIBUTES, "_client"}
+        own = {name: value for name, value in vars(self).items() if name not in excluded}
+        local = object.__new__(self._local_class)
+        local.__dict__ = {**vars(self.local_), **own} if self.__sklearn_is_fitted__() else own
+        return local
 
     @consistent
     def to_local(self) -> Any:
-        """Get the fitted model as the local estimator, which does not need Dask."""
-        check_is_fitted(self)
-        plain: Any = self
-        local = self._local_class(**plain.get_params(deep=False))
-        excluded = {"_client", *self._dask_attributes}
-        local.__dict__ |= {name: value for name, value in vars(self).items() if name not in excluded}
-        return local
+        """Get the fitted model as the local estimator, which does not need Dask.
 
-    def _to_save(self) -> Any:
-        return self.to_local()
+        Returns
+        -------
+        object
+            The local estimator with the attributes of `local_` and the present parameters of this estimator,
+            which may have changed since the fit.
+        """
+        check_is_fitted(self)
+        return self._local()
+
+    @consistent
+    def as_expansion(self) -> Any:
+        """The fitted model without the training: a classifier or regressor made of an expansion."""
+        return self.to_local().as_expansion()
 
     @consistent
     def predict(self, X: Any) -> Any:
@@ -519,14 +548,31 @@ class DaskEstimator:
             An array for an array; for a frame a series, or a frame if there are several targets, with its
             index.
         """
-        if not is_lazy(X):
-            plain: Any = super()
-            return plain.predict(X)
-        return self._lazily(X, "predict")
+        return self._answer(X, "predict")
 
-    def _lazily(self, X: Any, method: str) -> Any:
+    @available_if(is_classifier)  # type: ignore[untyped-decorator]
+    @consistent
+    def decision_function(self, X: Any) -> Any:
+        """Compute decision values of a Dask collection lazily, or of other samples immediately.
+
+        Parameters
+        ----------
+        X : dask array, dask frame or {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array, dask series or frame, or ndarray
+            Decision values in the shape of the local estimator's. Only classifiers have them.
+        """
+        return self._answer(X, "decision_function")
+
+    def _answer(self, X: Any, method: str) -> Any:
+        """Applies a method of the fitted model to samples."""
         check_is_fitted(self)
-        return predict_lazily(self, X, method, self.client)
+        if is_lazy(X):
+            return predict_lazily(self, X, method, self.client)
+        return getattr(self.to_local(), method)(X)
 
     @consistent
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -544,50 +590,52 @@ class DaskEstimator:
         float
             The score, computed immediately.
         """
-        plain: Any = self
+        check_is_fitted(self)
         if not is_lazy(X):
-            own: Any = super()
-            return float(own.score(X, y, sample_weight))
-        check_is_fitted(plain)
+            return float(self.to_local().score(X, y, sample_weight))
         with self._connected() as cluster:
             return score(cluster, self, X, y, sample_weight, accuracy=is_classifier(self))
 
+    @consistent
+    def __getattr__(self, name: str) -> Any:
+        """Return a fitted attribute of the local estimator, for a name that this class does not have."""
+        if _is_fitted_attribute(name):
+            fitted = vars(self.local_) if self.__sklearn_is_fitted__() else {}
+            if name in fitted or hasattr(self._local_class, name):
+                check_is_fitted(self)
+                return getattr(self.local_, name)
+        # Raises the error of this class, with the reason if a method is not available.
+        return object.__getattribute__(self, name)
+
+    def __dir__(self) -> list[str]:
+        fitted = dir(self.local_) if self.__sklearn_is_fitted__() else []
+        return [*super().__dir__(), *filter(_is_fitted_attribute, fitted)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "local_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        return self._local().__sklearn_tags__()
+
+    def _memory(self, rows: Any, y: Any) -> Any:
+        return self._local()._memory(rows, y)
+
+    def _to_save(self) -> Any:
+        return self.to_local()
+
     def __getstate__(self) -> dict[str, Any]:
-        plain: Any = super()
-        state = plain.__getstate__()
-        return {name: value for name, value in state.items() if name != "_client"}
+        return {name: value for name, value in super().__getstate__().items() if name != "_client"}
 
 
-_PROBABILITIES = (
+def _is_fitted_attribute(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+#: What replaces ``predict_proba`` of the classifiers.
+PROBABILITIES = (
     "call as_expansion(model).calibrated(X, y) with samples in memory that training has not seen, and "
     "svmarrow.dask.predict_proba of that model and a collection"
 )
-
-
-class DaskClassifier(DaskEstimator):
-    """Base class of the classifiers."""
-
-    predict_proba: Any = UnavailableMethod(_PROBABILITIES)
-    predict_log_proba: Any = UnavailableMethod(_PROBABILITIES)
-
-    @consistent
-    def decision_function(self, X: Any) -> Any:
-        """Compute decision values of a Dask collection lazily, or of other samples immediately.
-
-        Parameters
-        ----------
-        X : dask array, dask frame or {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array, dask series or frame, or ndarray
-            Decision values in the shape of the local estimator's.
-        """
-        if not is_lazy(X):
-            plain: Any = super()
-            return plain.decision_function(X)
-        return self._lazily(X, "decision_function")
 
 
 # --- choice of the points of a low-rank model from distributed rows: drawn, or chosen from a sample ---

@@ -1,10 +1,24 @@
-"""Tasks of an exact support vector machine on one partition, run by the workers.
+"""Tasks of an exact support vector machine on one partition, and the estimate of a fit.
 
 A machine is a column of a code: its sign for a row is that of the row's class, 0 for an omitted class.
+
+The memory, communication and work of a fit follow from the number of support vectors, which is extrapolated
+from fits to a sample of the rows and to half of it: with s(m) vectors of m rows it is assumed to grow like
+m^p, p = log2 s(m) - log2 s(m / 2) between 0 and 1 (1 for noisy labels, where the vectors are a share of the
+rows). The rounds (`svmarrow.dask.rounds`) then need, for n rows and s vectors:
+
+    workers        n s (1 + c) kernel values, c for the coefficients that change after the first round
+    driver         s^2 (1 + b c) in its solver; memory for at most b s rows
+    to a worker    s (1 + c) vectors with their coefficients
+    to the driver  (1 + b) s rows, and b s outputs each round
+
+The constants b, c and the number of rounds are slightly above the values measured on moons and mnist
+(`benches/dask/scaling.py`).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,26 +27,36 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.rows import cache_bytes, core_rows
+from svmarrow._support.rows import cache_bytes, core_rows, threads
 from svmarrow._support.training import bytes_of_rows
-from svmarrow.dask.blocks import RealignOnUnpickle
+from svmarrow.dask.blocks import Part, RealignOnUnpickle, rows_by_part
 from svmarrow.dask.estimator import all_threads
 from svmarrow.expansion.kernel_expansion import TrainingKernel, kernel_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from svmarrow.dask.blocks import Part
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = [
+    "ALTERNATIVE",
+    "CHANGED_SHARE",
+    "DRIVER_ROWS_PER_VECTOR",
+    "EXPECTED_ROUNDS",
     "Change",
+    "FitEstimate",
     "Machines",
     "Outputs",
     "Report",
     "RowSubset",
+    "bytes_of_driver",
+    "bytes_to_solve",
+    "concatenate",
+    "estimate_fit",
+    "estimate_work",
     "evaluate_outputs",
     "fit_partition",
     "fitted_rows",
@@ -169,6 +193,20 @@ def row_subset(part: Part, local: NDArray[np.int64], outputs: int) -> RowSubset:
     parts = np.full(local.size, part.number, dtype=np.int64)
     beta = np.zeros((local.size, outputs))
     return RowSubset(parts, local, part.X[local], part.labels[local], part.upper[local], beta)
+
+
+def concatenate(found: Sequence[RowSubset]) -> RowSubset:
+    """Concatenates the rows of several partitions in their order."""
+    subsets = [each for each in found if each.size] or list(found[:1])
+    X = [each.X for each in subsets]
+    return RowSubset(
+        np.concatenate([each.part for each in subsets]),
+        np.concatenate([each.local for each in subsets]),
+        sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.concatenate(X),
+        np.concatenate([each.labels for each in subsets]),
+        np.concatenate([each.upper for each in subsets]),
+        np.concatenate([each.beta for each in subsets]),
+    )
 
 
 def fit_partition(part: Part, machines: Machines, max_time: float | None) -> tuple[RowSubset, float]:
@@ -314,3 +352,153 @@ def partition_report(
         outputs[order],
         found.seconds,
     )
+
+
+# --- memory, communication and work of a fit ---
+
+
+#: Remedy if the driver cannot store the support vectors.
+ALTERNATIVE = "train DaskLowRankRLSClassifier, whose memory does not grow with the samples"
+
+
+def bytes_to_solve(machines: Machines, rows: int, held: int, jobs: int) -> int:
+    """Returns the memory that a process needs at least to train the machines on ``rows`` samples of ``held``
+    bytes.
+    """
+    # A few rows stand for those that are not loaded yet.
+    sample = np.ones((min(max(1, rows), 512), max(1, held // max(1, 8 * rows))))
+    kernel: Any = machines.kernel if isinstance(machines.kernel[0], str) else machines.kernel[0]
+    sizes = [rows] * int(machines.matrix.shape[1])
+    return int(_core.estimate_svm_memory(sample, rows, kernel, sizes, 0, jobs)["least"])
+
+
+def bytes_of_driver(machines: Machines, rows: int, held: int, jobs: int) -> int:
+    """Returns the memory that the driver needs at least, which stores three copies of its rows: as received,
+    as concatenated and as sorted.
+    """
+    return bytes_to_solve(machines, rows, held, jobs) + 3 * held
+
+
+#: Number of rounds of a fit.
+EXPECTED_ROUNDS = 5
+#: Number of changed coefficients after the first round, summed over the rounds, as a share of all vectors.
+CHANGED_SHARE = 0.1
+#: Maximum number of rows on the driver for each support vector.
+DRIVER_ROWS_PER_VECTOR = 2.3
+
+
+@dataclass(frozen=True)
+class FitEstimate:
+    """Estimated resources of an exact fit over partitions.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of samples of positive weight in all partitions.
+    support : int
+        Number of support vectors.
+    rounds : int
+        Number of rounds.
+    driver_bytes : int
+        Minimum memory of the driver.
+    driver_free : int
+        Free memory of the driver.
+    worker_bytes : int
+        Memory of a task on the largest partition, in addition to its samples. A worker runs one such task at
+        a time.
+    sent_bytes : int
+        Number of bytes that each worker receives.
+    received_bytes : int
+        Number of bytes that all workers send.
+    worker_values : int
+        Number of kernel values on all workers, without the first fits of the partitions.
+    driver_values : int
+        Number of kernel values on the driver.
+    advice : str or None
+        Alternative if the driver cannot store the support vectors.
+    """
+
+    n_samples: int
+    support: int
+    rounds: int
+    driver_bytes: int
+    driver_free: int
+    worker_bytes: int
+    sent_bytes: int
+    received_bytes: int
+    worker_values: int
+    driver_values: int
+    advice: str | None
+
+
+def estimate_work(
+    rows: int, support: int, row_bytes: float, outputs: int, rounds: int = EXPECTED_ROUNDS
+) -> dict[str, int]:
+    """Returns the kernel values and bytes of a fit with ``support`` support vectors."""
+    sent_share, output_bytes = 1.0 + CHANGED_SHARE, 8.0 * outputs
+    # A row has the indices of partition and row, label, upper bound and coefficients or outputs.
+    record_bytes = row_bytes + 32.0 + output_bytes
+    return {
+        "sent_bytes": round(support * sent_share * (row_bytes + output_bytes)),
+        "received_bytes": round(
+            support
+            * ((1.0 + DRIVER_ROWS_PER_VECTOR) * record_bytes + rounds * DRIVER_ROWS_PER_VECTOR * output_bytes)
+        ),
+        "worker_values": round(rows * support * sent_share),
+        "driver_values": round(support * support * (1.0 + DRIVER_ROWS_PER_VECTOR * CHANGED_SHARE)),
+    }
+
+
+def estimate_fit(
+    name: str, cluster: Cluster, parts: Sequence[Any], machines: Machines, sample: int, n_jobs: int | None
+) -> FitEstimate:
+    """Estimates the fit from ``sample`` rows of the parts."""
+    counts = cluster.gather(cluster.each(_counted, parts), "the rows")
+    rows, jobs, q = sum(counts), threads(n_jobs), int(machines.matrix.shape[1])
+    drawn = np.sort(np.random.default_rng(0).choice(rows, min(rows, sample), replace=False))
+    futures = [
+        cluster.submit(row_subset, parts[number], local, 0)
+        for number, local in rows_by_part(counts, drawn).items()
+    ]
+    support, row_bytes = _support(concatenate(cluster.gather(futures, "the rows")), rows, machines, jobs)
+    held = min(rows, round(DRIVER_ROWS_PER_VECTOR * support))
+    needed = bytes_of_driver(machines, held, round(held * row_bytes), jobs)
+    free, largest = int(_core.available_memory()), max(counts)
+    beside = round(8.0 * q * (2 * largest + support) + support * row_bytes)
+    advice = None
+    if needed > free:
+        advice = (
+            f"{name}.fit would need about {needed / 1e9:.2f} GB on the driver for the {support:,} expected "
+            f"support vectors, and {free / 1e9:.2f} GB are free: {ALTERNATIVE}"
+        )
+    return FitEstimate(
+        n_samples=rows,
+        support=support,
+        rounds=EXPECTED_ROUNDS,
+        driver_bytes=needed,
+        driver_free=free,
+        worker_bytes=bytes_to_solve(machines, largest, round(largest * row_bytes), jobs) + beside,
+        advice=advice,
+        **estimate_work(rows, support, row_bytes, q),
+    )
+
+
+def _support(found: RowSubset, rows: int, machines: Machines, jobs: int) -> tuple[int, float]:
+    """Extrapolates the number of support vectors to ``rows`` rows, and returns the bytes of a row."""
+    row_bytes = bytes_of_rows(found.X) / found.size
+    full = _vectors(found, machines, jobs)
+    if found.size == rows:
+        return full, row_bytes
+    half = _vectors(found.take(np.arange(0, found.size, 2)), machines, jobs)
+    power = min(1.0, max(0.0, math.log2(max(full, 1) / max(half, 1))))
+    return min(rows, round(full * (rows / found.size) ** power)), row_bytes
+
+
+def _vectors(found: RowSubset, machines: Machines, jobs: int) -> int:
+    """Returns the number of support vectors of some rows."""
+    part = Part(0, found.X, found.labels, found.upper, None)
+    return int(fitted_rows(part, machines, None, jobs).beta.any(axis=1).sum())
+
+
+def _counted(part: Part) -> int:
+    return int(part.labels.size)

@@ -41,6 +41,7 @@ from svmarrow._support.rows import core_rows
 from svmarrow.dask.partition import (
     Change,
     RowSubset,
+    concatenate,
     fit_partition,
     fitted_size,
     kernel_bound,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.partition import Machines, Report
 
-__all__ = ["Round", "Rounds", "Solved", "concatenate"]
+__all__ = ["Round", "Rounds", "Solved"]
 
 #: Number of rounds without a coefficient after which a row leaves the driver.
 _MAX_IDLE_ROUNDS = 2
@@ -408,20 +409,6 @@ class Rounds:
 
 def _length(part: Any) -> int:
     return int(part.labels.size)
-
-
-def concatenate(found: Sequence[RowSubset]) -> RowSubset:
-    """Concatenates the rows of several partitions in their order."""
-    subsets = [each for each in found if each.size] or list(found[:1])
-    X = [each.X for each in subsets]
-    return RowSubset(
-        np.concatenate([each.part for each in subsets]),
-        np.concatenate([each.local for each in subsets]),
-        sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.concatenate(X),
-        np.concatenate([each.labels for each in subsets]),
-        np.concatenate([each.upper for each in subsets]),
-        np.concatenate([each.beta for each in subsets]),
-    )
 
 
 def _merged(a: RowSubset, b: RowSubset) -> tuple[RowSubset, NDArray[np.intp]]:

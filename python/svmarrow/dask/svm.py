@@ -1,18 +1,22 @@
-"""Exact support vector classification over partitions.
+"""Support vector classification over partitions: exact, and with a projected kernel.
 
-Preparation and result of any exact fit come first, low-rank machines use them too: the code, the memory of
-the driver, the collected model.
+Preparation and result of both fits come first: the code, the memory of the driver, the collected model.
+
+Low-rank machines are linear machines on the features of a projected kernel. With K_mm = L L', every worker
+computes the features K_lm L^-T of its rows once, and the rounds of `svmarrow.dask.rounds` train linear
+machines on them. In a round the driver sends one vector of m numbers for each machine, whatever the number
+of support vectors; it stores the features of the support vectors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from svmarrow import _core
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.parameters import (
     InterruptedFit,
@@ -24,9 +28,10 @@ from svmarrow._support.parameters import (
     warn_caller,
 )
 from svmarrow._support.progress import fitting, progress
-from svmarrow._support.rows import threads
+from svmarrow._support.rows import core_rows, threads, well_aligned
 from svmarrow._support.training import refuse_beyond_memory, weights_differ
 from svmarrow.dask.blocks import (
+    Part,
     balanced_weights,
     check_features,
     check_span,
@@ -34,32 +39,54 @@ from svmarrow.dask.blocks import (
     classification_part,
     delayed_blocks,
     gamma_of,
+    moments_of,
     offsets,
     partition_indices,
     summary_of,
 )
-from svmarrow.dask.estimator import DaskClassifier
-from svmarrow.dask.forecast import ALTERNATIVE, bytes_of_driver, estimate_fit
-from svmarrow.dask.partition import Machines, warm_start_rows
-from svmarrow.dask.rounds import Rounds, concatenate
+from svmarrow.dask.estimator import (
+    PROBABILITIES,
+    DaskEstimator,
+    all_threads,
+    choose_distributed_points,
+)
+from svmarrow.dask.partition import (
+    ALTERNATIVE,
+    Machines,
+    bytes_of_driver,
+    concatenate,
+    estimate_fit,
+    warm_start_rows,
+)
+from svmarrow.dask.rounds import Rounds
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.outputs import pair_matrix
-from svmarrow.svm._base import decoding_of
+from svmarrow.expansion.points import POINT_RULES
+from svmarrow.models.outputs import UnavailableMethod, pair_matrix
+from svmarrow.svm._base import cost, decoding_of
 from svmarrow.svm.classification import SVC
+from svmarrow.svm.low_rank import LowRankSVC, projected_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.parameters import Decoding
+    from svmarrow._support.parameters import Decoding, Rule
     from svmarrow.dask.blocks import Summary
     from svmarrow.dask.estimator import Cluster
-    from svmarrow.dask.forecast import FitEstimate
-    from svmarrow.dask.partition import RowSubset
+    from svmarrow.dask.partition import FitEstimate, RowSubset
     from svmarrow.dask.rounds import Round
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
-__all__ = ["CollectedModel", "DaskSVC", "PreparedFit", "code_of", "prepare_fit", "train_machines"]
+__all__ = [
+    "CollectedModel",
+    "DaskLowRankSVC",
+    "DaskSVC",
+    "PreparedFit",
+    "code_of",
+    "prepare_fit",
+    "train_machines",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +114,8 @@ def code_of(decoding: Decoding, n_classes: int) -> NDArray[np.int8]:
 class PreparedFit:
     """Partitions, summaries and classes of a fit before its machines are trained."""
 
+    #: The local estimator, which has the names and the number of the features and gets the model.
+    local: Any
     #: Futures of the partitions.
     blocks: list[Any]
     summaries: list[Summary]
@@ -104,10 +133,27 @@ class PreparedFit:
         """Number of rows of all partitions."""
         return sum(each.rows for each in self.summaries)
 
+    def parts(self, cluster: Cluster, C: float) -> list[Any]:
+        """Returns the futures of the training parts, and releases the partitions."""
+        shared = [cluster.shared(value) for value in (self.classes, self.by_class)]
+        parts = [cluster.submit(classification_part, block, *shared, C) for block in self.blocks]
+        self.blocks.clear()
+        return parts
+
+    def fitted(self, expansion: KernelExpansion, certificate: Certificate, sample_weight: Any) -> Any:
+        """Returns the local estimator with its model."""
+        local = self.local
+        local.classes_, local.class_weight_ = self.classes, self.by_class
+        # Given weights, which lie on the workers, count as different.
+        local._weighted = sample_weight is not None or weights_differ(self.by_class)
+        local._coding, local.expansion_, local.certificate_ = self.decoding, expansion, certificate
+        return local
+
 
 def prepare_fit(estimator: Any, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> PreparedFit:
     """Loads the partitions on the workers and summarizes them."""
-    check_features(estimator, X)
+    local = estimator._local()
+    check_features(local, X)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     blocks = cluster.load(delayed_blocks(X, y, sample_weight))
@@ -125,7 +171,7 @@ def prepare_fit(estimator: Any, cluster: Cluster, X: Any, y: Any, sample_weight:
         )
     decoding = decoding_of(estimator, classes.size)
     check_shape(decoding, estimator.decision_function_shape, estimator.break_ties)
-    return PreparedFit(blocks, summaries, classes, by_class, decoding)
+    return PreparedFit(local, blocks, summaries, classes, by_class, decoding)
 
 
 def train_machines(
@@ -210,7 +256,7 @@ def _collect(
     )
 
 
-class DaskSVC(DaskClassifier, SVC):
+class DaskSVC(DaskEstimator):
     """Support vector classification over the partitions of a Dask collection, exact.
 
     The model of `svmarrow.SVC` on all samples, with its certificate: dual, primal over all samples, gap. The
@@ -220,12 +266,67 @@ class DaskSVC(DaskClassifier, SVC):
     this before a fit, and `fit` raises MemoryError as early as possible. If they do not fit, as with noisy
     labels, use `DaskLowRankRLSClassifier`, whose messages do not grow with the samples, or `DaskLowRankSVC`.
 
-    Parameters are those of `svmarrow.SVC` with these differences: ``kernel`` is not "precomputed";
-    ``cache_size``, ``n_jobs`` and ``verbose`` apply to the driver, a task uses the threads of its worker; a
-    fit that ``max_time`` ends evaluates all samples once more for its certificate.
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss; multiplied for each sample by its class weight and its sample weight. Positive;
+        inf allows no loss (it is replaced by 1e15); if the classes are not separable, such a fit only ends by
+        `max_iter` or `max_time`.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
+        `KernelExpansion` has the formulas. A function ``k(A, B)`` returns the kernel values of two blocks of
+        samples, (n_samples_A, n_samples_B); it is sent to the workers. "precomputed" is not allowed, since no
+        process has all samples.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of all kernels but "linear"; "scale" is 1 / (n_features * X.var()), "auto" is
+        1 / n_features, and for Matérn kernels their square roots.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
+        result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
+    tol : float, default=1e-3
+        Maximum violation of the optimality conditions, in units of the decision function.
+    cache_size : float or None, default=None
+        Memory for kernel rows in MB, on the driver and of a task that trains on its partition; None is a
+        share of the free memory.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        A machine for each pair of classes, or one for each class against all others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For ``multi_class="ovo"``: whether `decision_function` returns a value for each class or for each
+        pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties between votes by `decision_function`; needs
+        ``decision_function_shape="ovr"``.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        max(0, 1 - m) or its square, for the margin m. Both without a factor 1/2.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    warm_start : bool, default=False
+        Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
+        of C. X must have the same samples in the same order, labels may differ. A fit with another shape or
+        other classes starts from the support vectors of the partitions. Ctrl-C then keeps the solution of
+        the last round before it raises `KeyboardInterrupt`.
+    max_iter : int, default=-1
+        Maximum number of SMO steps of a machine; -1 means no limit.
+    max_time : float or None, default=None
+        Maximum number of seconds of the fit, which then evaluates all samples once more for its certificate.
+        A fit that ends early is a usable model, and warns.
+    n_jobs : int or None, default=None
+        Number of threads of the driver; a task uses the threads of its worker. None means all cores that the
+        driver's process may use, within the limits of joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether the driver shows the progress on stderr.
 
     Attributes
     ----------
+    local_ : SVC
+        The fitted local estimator. Its attributes are those of this estimator too, without the bounds of the
+        leave-one-out error, which need the outputs of all samples in one process.
     rounds_ : list of Round
         Statistics of each round: samples on the driver, violators, gap, bytes, seconds.
     client : distributed.Client
@@ -233,7 +334,7 @@ class DaskSVC(DaskClassifier, SVC):
 
     See Also
     --------
-    svmarrow.SVC : The local estimator with the other attributes; `to_local` returns one.
+    svmarrow.SVC : The local estimator; `to_local` returns one with the present parameters.
 
     Notes
     -----
@@ -257,16 +358,56 @@ class DaskSVC(DaskClassifier, SVC):
     """
 
     _local_class = SVC
-    _dask_attributes: ClassVar[tuple[str, ...]] = ("rounds_",)
+    _rules: ClassVar[Mapping[str, Rule]] = SVC._rules
 
+    local_: SVC
     rounds_: list[Round]
-    classes_: NDArray[Any]
-    class_weight_: NDArray[np.float64]
-    expansion_: KernelExpansion
-    certificate_: Certificate
-    support_: NDArray[np.int32]
-    n_support_: NDArray[np.int32]
-    shape_fit_: tuple[int, int]
+
+    predict_proba: Any = UnavailableMethod(PROBABILITIES)
+    predict_log_proba: Any = UnavailableMethod(PROBABILITIES)
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        decision_function_shape: Literal["ovo", "ovr"] = "ovr",
+        break_ties: bool = False,
+        loss: Literal["hinge", "squared_hinge"] = "hinge",
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -305,27 +446,19 @@ class DaskSVC(DaskClassifier, SVC):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        check(self.get_params(deep=False), self._rules)
+        self._check_parameters()
         self._check_computed()
         with fitting(self, X, y, sample_weight), self._connected() as cluster:
-            return self._fit_partitions(cluster, X, y, sample_weight)
-
-    def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> Self:
-        prepared, machines, parts = self._parts(cluster, X, y, sample_weight)
-        start = self._warm_start(cluster, parts, prepared)
-        model, log, interrupted = train_machines(self, cluster, parts, prepared, machines, start)
-        self.classes_, self.class_weight_ = prepared.classes, prepared.by_class
-        # Given weights, which lie on the workers, count as different.
-        self._weighted = sample_weight is not None or weights_differ(prepared.by_class)
-        self._coding = prepared.decoding
-        self.expansion_ = KernelExpansion(
-            model.vectors, model.coefficients, model.intercepts, *machines.kernel
-        )
-        self.certificate_, self.rounds_ = model.certificate, log
-        self.support_, self.n_support_ = model.support.astype(np.int32), model.counts.astype(np.int32)
-        self.shape_fit_ = (prepared.rows, self.n_features_in_)
-        if interrupted:
-            raise InterruptedFit(self)
+            prepared, machines, parts = self._parts(cluster, X, y, sample_weight)
+            start = self._warm_start(cluster, parts, prepared)
+            model, self.rounds_, interrupted = train_machines(self, cluster, parts, prepared, machines, start)
+            expansion = KernelExpansion(model.vectors, model.coefficients, model.intercepts, *machines.kernel)
+            local = prepared.fitted(expansion, model.certificate, sample_weight)
+            local.support_, local.n_support_ = model.support.astype(np.int32), model.counts.astype(np.int32)
+            local.shape_fit_ = (prepared.rows, local.n_features_in_)
+            self.local_ = local
+            if interrupted:
+                raise InterruptedFit(self)
         return self
 
     def _parts(
@@ -334,21 +467,15 @@ class DaskSVC(DaskClassifier, SVC):
         """Returns the prepared fit, the machines, and the futures of the training parts."""
         prepared = prepare_fit(self, cluster, X, y, sample_weight)
         gamma = gamma_of(self.gamma, prepared.summaries, self.kernel)
-        options = self._options()
         machines = Machines(
             prepared.matrix,
             (self.kernel, gamma, float(self.coef0), int(self.degree)),
-            options["loss"],
-            options["fit_intercept"],
+            self.loss,
+            bool(self.fit_intercept),
             float(self.tol),
             {"cache_size": self.cache_size, "shrinking": bool(self.shrinking)},
         )
-        shared = [cluster.shared(value) for value in (prepared.classes, prepared.by_class)]
-        parts = [
-            cluster.submit(classification_part, block, *shared, self._cost()) for block in prepared.blocks
-        ]
-        prepared.blocks.clear()
-        return prepared, machines, parts
+        return prepared, machines, prepared.parts(cluster, cost(self.C))
 
     def estimate(self, X: Any, y: Any, sample_weight: Any = None, *, sample: int = 5000) -> FitEstimate:
         """Estimates the resources of `fit`.
@@ -392,30 +519,30 @@ class DaskSVC(DaskClassifier, SVC):
         >>> estimate.advice is None, 0.5 < estimate.support / n_support < 2
         (True, True)
         """
-        check(self.get_params(deep=False), self._rules)
+        self._check_parameters()
         check({"sample": sample}, {"sample": integer(least=2)})
         self._check_computed()
         with self._connected() as cluster:
-            _, machines, parts = clone(self)._parts(cluster, X, y, sample_weight)
+            _, machines, parts = self._parts(cluster, X, y, sample_weight)
             return estimate_fit(type(self).__name__, cluster, parts, machines, int(sample), self.n_jobs)
 
     def _check_computed(self) -> None:
-        if self._is_precomputed():
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise refuse(
                 "kernel", self.kernel, "one that is computed from samples, since no process has them all"
             )
 
     def _warm_start(self, cluster: Cluster, parts: Sequence[Any], prepared: PreparedFit) -> RowSubset | None:
         """Returns the previous solution with ``warm_start``, if its shape and classes are the same."""
-        if not self.warm_start or not hasattr(self, "expansion_"):
+        if not self.warm_start or not self.__sklearn_is_fitted__():
             return None
-        expansion, ends = self.expansion_, offsets(prepared.summaries)
-        same = np.array_equal(self.classes_, prepared.classes)
-        shape = (prepared.rows, self.n_features_in_)
-        if not same or self.shape_fit_ != shape or expansion.n_outputs != prepared.matrix.shape[1]:
+        before, ends = self.local_, offsets(prepared.summaries)
+        same = np.array_equal(before.classes_, prepared.classes)
+        shape, outputs = (prepared.rows, prepared.local.n_features_in_), prepared.matrix.shape[1]
+        if not same or before.shape_fit_ != shape or before.expansion_.n_outputs != outputs:
             return None
-        order = np.argsort(self.support_, kind="stable")
-        support, beta = self.support_[order].astype(np.int64), expansion.coefficients[order]
+        order = np.argsort(before.support_, kind="stable")
+        support, beta = before.support_[order].astype(np.int64), before.expansion_.coefficients[order]
         cuts = np.searchsorted(support, ends)
         found = [
             cluster.submit(
@@ -425,8 +552,206 @@ class DaskSVC(DaskClassifier, SVC):
         ]
         return concatenate(cluster.gather(found, "the rows"))
 
-    def _estimates(self, *_: Any) -> NoReturn:
-        raise AttributeError(
-            "DaskSVC has no bounds of the leave-one-out error, which need the outputs of all samples in "
-            "one process"
-        )
+
+class DaskLowRankSVC(DaskEstimator):
+    """Support vector classification with few vectors, over the partitions of a Dask collection.
+
+    The model of `svmarrow.LowRankSVC` on all samples, with its certificate for the projected kernel. It has
+    ``n_vectors`` vectors whatever the number of support vectors, for each of which the driver stores
+    ``n_vectors`` numbers.
+
+    Parameters
+    ----------
+    n_vectors : int, default=500
+        Number of vectors; fewer if there are fewer samples.
+    C : float, default=1.0
+        Weight of the loss; multiplied for each sample by its class weight and its sample weight.
+    selection : str or array of shape (m, d), default="random"
+        How the vectors are chosen among the samples of positive weight, as in
+        `svmarrow.least_squares.LowRankRLSClassifier`: "random" draws from all samples; "kmeans",
+        "pivoted_cholesky", "leverage" and "greedy_trace" choose from a random subset of 20 samples for each
+        vector (at least 10,000). Or the vectors themselves.
+    kernel : str, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
+        `KernelExpansion` has the formulas. It must be positive semidefinite.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn
+        kernels their square roots.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    tol : float, default=1e-3
+        Maximum violation of the optimality conditions, in units of the decision function.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        A machine for each pair of classes, or one for each class against all others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For ``multi_class="ovo"``: whether `decision_function` returns a value for each class or for each
+        pair.
+    break_ties : bool, default=False
+        Whether `predict` breaks ties between votes by `decision_function`; needs
+        ``decision_function_shape="ovr"``.
+    max_iter : int, default=10,000,000
+        Maximum number of SMO steps of a machine; -1 means no limit. Overlapping classes with a C or sample
+        weights of 1e12 would need many more; the certificate then bounds the distance from the optimum.
+    max_time : float or None, default=None
+        Maximum number of seconds of the rounds, after which the fit evaluates all samples once more for its
+        certificate.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the vectors; None draws different ones in each `fit`.
+    n_jobs : int or None, default=None
+        Number of threads of the driver; a task uses the threads of its worker. None means all cores that the
+        driver's process may use, within the limits of joblib and ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether the driver shows the progress on stderr.
+
+    Attributes
+    ----------
+    local_ : LowRankSVC
+        The fitted local estimator. Its attributes are those of this estimator too.
+    rounds_ : list of Round
+        Statistics of each round.
+    client : distributed.Client
+        The client of the cluster; the current one if none was set. It is not a parameter.
+
+    See Also
+    --------
+    svmarrow.LowRankSVC : The local estimator; `to_local` returns one with the present parameters.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow.dask import DaskLowRankSVC
+    >>> X, y = load_digits(n_class=4, return_X_y=True)
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
+    ...     rows, labels = da.from_array(X, chunks=(200, -1)), da.from_array(y, chunks=200)
+    ...     model = DaskLowRankSVC(50, C=10, random_state=0).fit(rows, labels)
+    >>> model.expansion_.n_vectors, bool(model.to_local().score(X, y) > 0.95)
+    (50, True)
+    """
+
+    _local_class = LowRankSVC
+    _rules: ClassVar[Mapping[str, Rule]] = {**LowRankSVC._rules, **POINT_RULES}
+
+    local_: LowRankSVC
+    rounds_: list[Round]
+
+    predict_proba: Any = UnavailableMethod(PROBABILITIES)
+    predict_log_proba: Any = UnavailableMethod(PROBABILITIES)
+
+    def __init__(
+        self,
+        n_vectors: int = 500,
+        *,
+        C: float = 1.0,
+        selection: str | ArrayLike = "random",
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        decision_function_shape: Literal["ovo", "ovr"] = "ovr",
+        break_ties: bool = False,
+        max_iter: int = 10_000_000,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_vectors = n_vectors
+        self.C = C
+        self.selection = selection
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @atomic_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the vectors, train on the projected features, and convert the weights to coefficients.
+
+        Parameters
+        ----------
+        X : dask array or dask frame of shape (n_samples, n_features)
+            Training samples, each in one chunk. Chunks may be empty, sparse, or of unknown sizes.
+        y : dask array, dask series or column of shape (n_samples,)
+            Labels, in the same chunks.
+        sample_weight : dask array or series of shape (n_samples,) or None, default=None
+            Weight of each sample, as in `svmarrow.LowRankSVC`.
+
+        Returns
+        -------
+        object
+            The fitted estimator.
+
+        Raises
+        ------
+        TypeError, ValueError, MemoryError, RuntimeError
+            As `DaskSVC`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a machine ended before the tolerance was reached.
+        """
+        self._check_parameters()
+        with fitting(self, X, y, sample_weight), self._connected() as cluster:
+            prepared = prepare_fit(self, cluster, X, y, sample_weight)
+            spec = (
+                self.kernel,
+                gamma_of(self.gamma, prepared.summaries, self.kernel),
+                float(self.coef0),
+                int(self.degree),
+            )
+            rows = prepared.parts(cluster, float(self.C))
+            stats = cluster.gather([cluster.submit(moments_of, part, False) for part in rows], "the rows")
+            points, numbers, _ = choose_distributed_points(
+                cluster,
+                rows,
+                [count for count, _ in stats],
+                offsets(prepared.summaries),
+                prepared.local,
+                spec,
+                1.0 / (2.0 * float(self.C)),
+            )
+            jobs = threads(self.n_jobs)
+            projected = projected_kernel(well_aligned(points), spec, None, jobs)
+            held = cluster.shared((points, spec))
+            parts = [cluster.submit(projected_part, part, held) for part in rows]
+            del rows
+            linear, solver = ("linear", 1.0, 0.0, 3), {"cache_size": None, "shrinking": True}
+            machines = Machines(prepared.matrix, linear, "hinge", True, float(self.tol), solver)
+            found, self.rounds_, _ = train_machines(self, cluster, parts, prepared, machines)
+            weights = _core.linear_weights(core_rows(found.vectors), found.coefficients, jobs)
+            coefficients = projected.coefficients(np.ascontiguousarray(weights.T), jobs)
+            expansion = KernelExpansion(points, coefficients, found.intercepts, *spec)
+            self.local_ = prepared.fitted(expansion, found.certificate, sample_weight)
+            self.local_.indices_ = numbers
+        return self
+
+
+def projected_part(part: Part, shared: tuple[Any, tuple[str, float, float, int]]) -> Part:
+    """Returns a partition with the projected features of its rows."""
+    if not part.X.shape[0]:
+        features = np.zeros((0, shared[0].shape[0]))
+    else:
+        with all_threads() as jobs:
+            projected = projected_kernel(well_aligned(shared[0]), shared[1], None, jobs)
+            features = projected.of(core_rows(part.X), None, jobs)
+    return Part(part.number, features, part.labels, part.upper, part.kept)

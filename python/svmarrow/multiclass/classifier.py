@@ -321,14 +321,16 @@ class CodedClassifier(
         >>> bool((coded.predict(X) == plain.predict(X)).all())
         True
         """
-        if not isinstance(model, ColumnMixer):
+        # The classifiers of svmarrow.dask hold a local estimator.
+        local = model.to_local() if hasattr(model, "to_local") else model
+        if not isinstance(local, ColumnMixer):
             raise TypeError(
                 f"model of type {type(model).__name__}: it must be a least-squares classifier of svmarrow, "
                 "whose solutions are linear in the targets"
             )
-        mixed: Any = model
+        mixed: Any = local
         check_is_fitted(mixed)
-        coded = cls(model, code, decoder, **parameters)
+        coded = cls(mixed, code, decoder, **parameters)
         check(coded.get_params(deep=False), coded._rules)
         made = coded._make_code(mixed.classes_.size)
         if made.has_zeros:
@@ -339,8 +341,8 @@ class CodedClassifier(
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(mixed, name):
                 setattr(coded, name, getattr(mixed, name))
-        weighted = getattr(model, "_weighted", None)
-        coded._take(Machines(**model._columns(made.matrix)._asdict(), weighted=weighted), None)
+        weighted = getattr(mixed, "_weighted", None)
+        coded._take(Machines(**mixed._columns(made.matrix)._asdict(), weighted=weighted), None)
         return coded
 
     def _make_code(self, n_classes: int) -> Code:

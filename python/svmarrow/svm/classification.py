@@ -451,9 +451,14 @@ class SVC(KernelClassifier, schema="svc/1"):
 
     def _estimates(self, of: Callable[[LeaveOneOut], float | None], needs: str = "") -> NDArray[np.float64]:
         check_is_fitted(self)
-        values = [
-            None if m.leave_one_out is None else of(m.leave_one_out) for m in self.certificate_.machines
-        ]
+        machines = self.certificate_.machines
+        estimates = [each.leave_one_out for each in machines if each.leave_one_out is not None]
+        if len(estimates) < len(machines):
+            raise AttributeError(
+                "a fit over partitions has no bounds of the leave-one-out error, which need the outputs of "
+                "all samples in one process"
+            )
+        values = [of(estimate) for estimate in estimates]
         if None in values:
             raise AttributeError(f"this SVC was not fitted with {needs}")
         return np.array(values, dtype=np.float64)
