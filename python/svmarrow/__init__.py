@@ -38,7 +38,7 @@ from svmarrow._support.system import show_versions
 from svmarrow.distillation.imitation import distil
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.files import save
+from svmarrow.io import save
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.matching_pursuit.estimators import KMPClassifier, KMPRegressor
 from svmarrow.model_selection.classification import SVCCV

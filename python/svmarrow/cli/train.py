@@ -47,7 +47,7 @@ from svmarrow.cli.terminal import (
     say,
 )
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.files import size_note
+from svmarrow.io import size_note
 from svmarrow.least_squares import LowRankRLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier
 from svmarrow.model_selection.classification import SVCCV

@@ -19,7 +19,7 @@ from svmarrow import _core
 from svmarrow._support.displays import GridScoresDisplay, image_axes
 from svmarrow._support.rows import core_rows, rows_of, threads
 from svmarrow._support.system import end_output, reason, write_text
-from svmarrow.io.files import load_svmlight
+from svmarrow.io import load_svmlight
 from svmarrow.libsvm._svmutil import KERNELS, print_warning, svm_parameter, svm_problem
 from svmarrow.model_selection.classification import SVCCV
 

@@ -20,7 +20,7 @@ from svmarrow._support.parameters import warn_caller
 from svmarrow._support.rows import as_rows, canonical, core_rows, threads
 from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.io.files import load_svmlight
+from svmarrow.io import load_svmlight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
