@@ -39,7 +39,7 @@ from svmarrow.distillation.imitation import distil
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io import save
-from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
+from svmarrow.least_squares.estimators import RLSClassifier, RLSRegressor
 from svmarrow.matching_pursuit.estimators import KMPClassifier, KMPRegressor
 from svmarrow.model_selection.classification import SVCCV
 from svmarrow.model_selection.regression import SVRCV

@@ -49,7 +49,7 @@ from svmarrow.cli.terminal import (
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io import size_note
 from svmarrow.least_squares import LowRankRLSRegressor
-from svmarrow.least_squares.low_rank import LowRankRLSClassifier
+from svmarrow.least_squares.estimators import LowRankRLSClassifier
 from svmarrow.model_selection.classification import SVCCV
 from svmarrow.model_selection.regression import SVRCV
 from svmarrow.preprocessing import LearnedScaler

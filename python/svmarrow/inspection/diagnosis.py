@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import UNIT_DIAGONAL_KERNELS, check, integer, refuse
 from svmarrow.least_squares._leave_one_out import class_margins
-from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
+from svmarrow.least_squares.estimators import RLSClassifier, RLSRegressor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

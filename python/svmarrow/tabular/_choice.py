@@ -18,8 +18,12 @@ import numpy as np
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.training import class_weights
 from svmarrow.least_squares._base import descend, is_clear_gain
-from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
-from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
+from svmarrow.least_squares.estimators import (
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+    RLSClassifier,
+    RLSRegressor,
+)
 from svmarrow.preprocessing._shapes import some_blocks
 
 if TYPE_CHECKING:
