@@ -41,8 +41,7 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.io import save
 from svmarrow.least_squares.estimators import RLSClassifier, RLSRegressor
 from svmarrow.matching_pursuit.estimators import KMPClassifier, KMPRegressor
-from svmarrow.model_selection.classification import SVCCV
-from svmarrow.model_selection.regression import SVRCV
+from svmarrow.model_selection.estimators import SVCCV, SVRCV
 from svmarrow.multiclass.classifier import CodedClassifier
 from svmarrow.online.tree import PerceptronTreeClassifier
 from svmarrow.patch.replacement import patch_sklearn, unpatch_sklearn

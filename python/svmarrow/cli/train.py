@@ -50,8 +50,7 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.io import size_note
 from svmarrow.least_squares import LowRankRLSRegressor
 from svmarrow.least_squares.estimators import LowRankRLSClassifier
-from svmarrow.model_selection.classification import SVCCV
-from svmarrow.model_selection.regression import SVRCV
+from svmarrow.model_selection.estimators import SVCCV, SVRCV
 from svmarrow.preprocessing import LearnedScaler
 from svmarrow.svm.classification import SVC
 from svmarrow.svm.regression import SVR

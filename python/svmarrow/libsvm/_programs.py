@@ -21,7 +21,7 @@ from svmarrow._support.rows import core_rows, rows_of, threads
 from svmarrow._support.system import end_output, reason, write_text
 from svmarrow.io import load_svmlight
 from svmarrow.libsvm._svmutil import KERNELS, print_warning, svm_parameter, svm_problem
-from svmarrow.model_selection.classification import SVCCV
+from svmarrow.model_selection.estimators import SVCCV
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
