@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples
 from svmarrow._support.estimator import of_rows
 from svmarrow._support.parameters import THREADS, Rule, check, check_array_types, integer, real, refuse
 from svmarrow._support.training import sample_weights
-from svmarrow.cascade.base import Cascade
+from svmarrow.cascade.exact import Cascade
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.compression import compress
