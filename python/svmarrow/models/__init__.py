@@ -6,9 +6,9 @@ They are what compression, model files and conversions give back, and what a fit
 from svmarrow._support.training import MemoryEstimate
 from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.models.base import Distillation, LossBound, Quantization
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.records import Distillation, LossBound, Quantization
 from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 __all__ = [

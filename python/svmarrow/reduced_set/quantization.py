@@ -19,9 +19,8 @@ from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.rows import dense, one_blas_thread
 from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.base import ExpansionModel
+from svmarrow.models.base import ExpansionModel, Quantization
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.records import Quantization
 from svmarrow.reduced_set.score import MIN_DEVIATION, Score, rows_for, wrap_like
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.models.records import LossBound
+    from svmarrow.models.base import LossBound
 
 
 __all__ = [
