@@ -50,8 +50,7 @@ from svmarrow.interop.convert import (
     load_svmlight_model,
     text_format,
 )
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.regressor import ExpansionDetector
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,7 +26,7 @@ from svmarrow._support.parameters import THREADS, Rule, check, check_array_types
 from svmarrow._support.training import sample_weights
 from svmarrow.cascade.exact import Cascade
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.reduced_set.compression import compress
 from svmarrow.reduced_set.paths import RULES, ConstantModelError, bytes_of_work, compression_path
 

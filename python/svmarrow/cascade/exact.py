@@ -19,7 +19,7 @@ from svmarrow._support.bases import ClassifierMixin
 from svmarrow._support.parameters import THREADS, Rule, check, consistent, integer, one_of, refuse
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.training import bytes_of_rows
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.outputs import UnavailableMethod
 from svmarrow.reduced_set.estimator import ModelWrapper
 from svmarrow.reduced_set.path import CompressionPath

@@ -33,7 +33,7 @@ from svmarrow._support.parameters import boolean, check, either, integer, none, 
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.distillation.teachers import numeric_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.preparation import Affine
 
 if TYPE_CHECKING:

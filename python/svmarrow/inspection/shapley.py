@@ -19,7 +19,7 @@ from svmarrow._support.rows import as_rows, core_rows, dense, product, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.categories import Dates, Encode, Impute
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.preparation import Affine, Chain, Clip, Parts, PiecewiseLinear, Step
 
 if TYPE_CHECKING:

@@ -34,9 +34,8 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.pipeline import preparation
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.models.preparation import chain
-from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

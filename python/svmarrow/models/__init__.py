@@ -8,8 +8,7 @@ from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.models.base import Distillation, LossBound, Quantization
 from svmarrow.models.calibration import Calibration
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 
 __all__ = [
     "Calibration",

@@ -13,9 +13,8 @@ from svmarrow._support.rows import product, validated
 from svmarrow._support.training import check_kernel_matrix
 from svmarrow.expansion.gradients import HAS_GRADIENT, importances
 from svmarrow.models.base import compiled as compiled_method
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
-from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

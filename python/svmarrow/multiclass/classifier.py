@@ -30,7 +30,7 @@ from svmarrow._support.rows import validated
 from svmarrow._support.training import encode_classes, sample_weights
 from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.models.base import compiled as compiled_method
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.machine import ColumnMixer
 from svmarrow.models.outputs import ClassifierOutputMixin, code_class_indices, code_decision_values
 from svmarrow.multiclass.training import Machines, memory_of_machines, refuse_machines, train

@@ -31,7 +31,7 @@ from svmarrow._support.training import (
 )
 from svmarrow.expansion.expansion_sum import merge
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.machine import Columns, ColumnTrainer
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from svmarrow._support.rows import as_rows, core_rows, in_layout_of, rows_of, th
 from svmarrow.expansion.expansion_tree import leaf_members
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier, n_outputs
+from svmarrow.models.expansion_models import ExpansionClassifier, n_outputs
 from svmarrow.models.outputs import UnavailableMethod
 from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, TreeSizes, rows_that_fit
 

@@ -11,7 +11,7 @@ from svmarrow._support.parameters import Rule, atomic_fit, consistent, integer, 
 from svmarrow._support.rows import as_rows, validated
 from svmarrow.interop.sklearn_models import PAIRWISE
 from svmarrow.least_squares.estimators import RLSRegressor
-from svmarrow.models.regressor import ExpansionRegressor
+from svmarrow.models.expansion_models import ExpansionRegressor
 from svmarrow.patch.replacement import Replacement, like
 
 if TYPE_CHECKING:

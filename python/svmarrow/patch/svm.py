@@ -19,7 +19,7 @@ from svmarrow._support.rows import as_rows, select_rows, validated
 from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.calibration import Calibration, sigmoid
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.outputs import class_indices, decision_values
 from svmarrow.patch.replacement import Replacement, like
 from svmarrow.svm import classification, one_class, regression

@@ -19,8 +19,7 @@ from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion, is_predictor
 from svmarrow.models.base import LossBound
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.regressor import ExpansionDetector
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings, warn_too_few_vectors
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, Samples, SizeSearch, sizes_to_search, split_samples
 from svmarrow.reduced_set.paths import DEFAULT_PATH, PathRequest, path_of

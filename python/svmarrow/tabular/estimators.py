@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import CompiledModel
-    from svmarrow.models.classifier import ExpansionClassifier
-    from svmarrow.models.regressor import ExpansionRegressor
+    from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionRegressor
     from svmarrow.tabular._columns import Columns
 
 
