@@ -17,7 +17,7 @@ from svmarrow._support.parameters import refuse
 from svmarrow._support.schemas import kinds
 from svmarrow._support.system import write_bytes
 from svmarrow._support.training import pairs
-from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.composites import ExpansionTree
 from svmarrow.export.common import (
     both_outputs,
     check_rounding,

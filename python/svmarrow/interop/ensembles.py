@@ -29,7 +29,7 @@ from sklearn.base import is_classifier
 
 from svmarrow._support.estimator import REMEDY, check_fitted, columns_of, find_kind
 from svmarrow._support.training import any_weighted
-from svmarrow.expansion.expansion_sum import average, merge
+from svmarrow.expansion.composites import average, merge
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.pipeline import preparation
 from svmarrow.models.base import ExpansionModel

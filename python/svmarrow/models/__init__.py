@@ -4,8 +4,7 @@ They are what compression, model files and conversions give back, and what a fit
 """
 
 from svmarrow._support.training import MemoryEstimate
-from svmarrow.expansion.expansion_sum import ExpansionSum
-from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.composites import ExpansionSum, ExpansionTree
 from svmarrow.models.base import Distillation, LossBound, Quantization
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor

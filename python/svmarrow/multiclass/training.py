@@ -29,7 +29,7 @@ from svmarrow._support.training import (
     refuse_beyond_memory,
     weights_differ,
 )
-from svmarrow.expansion.expansion_sum import merge
+from svmarrow.expansion.composites import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.machine import Columns, ColumnTrainer

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.composites import ExpansionTree
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion, is_predictor
 from svmarrow.models.base import LossBound
