@@ -53,8 +53,8 @@ from svmarrow.models import (
     LossBound,
     Quantization,
 )
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import Dates, Encode, Impute, Table
+from svmarrow.models.outputs import Calibration
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts, PiecewiseLinear
 from svmarrow.multiclass import Code
 from svmarrow.multiclass.training import Machines

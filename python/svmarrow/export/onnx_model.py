@@ -31,7 +31,7 @@ from svmarrow.export.common import (
     samples_of,
 )
 from svmarrow.export.onnx_kernels import INT64, Graph, append_expansion, append_step, append_tree, import_onnx
-from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, MIN_PROBABILITY, TIE_LOGIT
+from svmarrow.models.outputs import MAX_LOGIT, MIN_LOGIT, MIN_PROBABILITY, TIE_LOGIT
 
 if TYPE_CHECKING:
     import os
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto, ValueInfoProto
 
-    from svmarrow.models.calibration import Calibration
-    from svmarrow.models.outputs import OutputSpec
+    from svmarrow.models.outputs import Calibration, OutputSpec
 
 __all__ = ["append_decoding", "register_skl2onnx", "to_onnx"]
 
@@ -419,7 +418,7 @@ def _dag(graph: Graph, k: int) -> str:
 
 
 def _probabilities(graph: Graph, calibration: Calibration, k: int) -> str:
-    """Sigmoids and what makes one distribution of them, see `svmarrow.models.calibration`; returns logits."""
+    """Sigmoids and what makes one distribution of them, see `svmarrow.models.outputs`; returns logits."""
     is_pairwise = calibration.link == "pairs"
     values = "F" if is_pairwise else "scores"
     if k == 2:

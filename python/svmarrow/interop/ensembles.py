@@ -33,8 +33,8 @@ from svmarrow.expansion.composites import average, merge
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.pipeline import preparation
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.models.outputs import Calibration
 from svmarrow.models.preparation import chain
 
 if TYPE_CHECKING:

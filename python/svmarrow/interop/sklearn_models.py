@@ -16,8 +16,8 @@ from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import dense
 from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
+from svmarrow.models.outputs import Calibration
 from svmarrow.models.preparation import Affine
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ They are what compression, model files and conversions give back, and what a fit
 from svmarrow._support.training import MemoryEstimate
 from svmarrow.expansion.composites import ExpansionSum, ExpansionTree
 from svmarrow.models.base import Distillation, LossBound, Quantization
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
+from svmarrow.models.outputs import Calibration
 
 __all__ = [
     "Calibration",

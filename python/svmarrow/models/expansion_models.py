@@ -15,8 +15,8 @@ from svmarrow._support.decoding import Code, check_decoder
 from svmarrow._support.parameters import Decoding, Rule, boolean, check_shape, either, none, one_of, refuse
 from svmarrow._support.training import known_labels, sample_weights
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.outputs import (
+    Calibration,
     ClassifierOutputMixin,
     OutlierOutputMixin,
     OutputSpec,

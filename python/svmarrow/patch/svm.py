@@ -18,9 +18,8 @@ from svmarrow._support.parameters import Decoding, atomic_fit, consistent, warn_
 from svmarrow._support.rows import as_rows, select_rows, validated
 from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.models.expansion_models import ExpansionClassifier
-from svmarrow.models.outputs import class_indices, decision_values
+from svmarrow.models.outputs import Calibration, class_indices, decision_values, sigmoid
 from svmarrow.patch.replacement import Replacement, like
 from svmarrow.svm import classification, one_class, regression
 from svmarrow.svm._base import feature_weights

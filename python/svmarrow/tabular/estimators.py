@@ -36,9 +36,13 @@ from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
 from svmarrow.least_squares._base import group_numbers
 from svmarrow.models.base import compiled as compiled_method
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import with_text
-from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin, log_probabilities
+from svmarrow.models.outputs import (
+    Calibration,
+    ClassifierOutputMixin,
+    RegressorOutputMixin,
+    log_probabilities,
+)
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._shapes import draw, some_blocks, standardized
 from svmarrow.preprocessing.scaler import MAX_SEARCHED, MIN_WEIGHT, LearnedScaler
