@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import UNIT_DIAGONAL_KERNELS, check, integer, refuse
-from svmarrow.least_squares._leave_one_out import class_margins
 from svmarrow.least_squares.estimators import RLSClassifier, RLSRegressor
+from svmarrow.least_squares.targets import class_margins
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

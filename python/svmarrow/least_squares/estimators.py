@@ -23,8 +23,8 @@ from svmarrow._support.rows import validated
 from svmarrow._support.training import sample_weights
 from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, average, fit_all
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
-from svmarrow.least_squares._leave_one_out import class_margins, conformal_limits
 from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_batches
+from svmarrow.least_squares.targets import class_margins, conformal_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
