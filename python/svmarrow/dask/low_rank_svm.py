@@ -27,9 +27,9 @@ from svmarrow.svm.low_rank import LowRankSVC, projected_kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.rounds import Round
+    from svmarrow.models.machine import Certificate
 
 __all__ = ["DaskLowRankSVC"]
 

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from svmarrow._support.certificate import Certificate
 from svmarrow._support.parameters import (
     InterruptedFit,
     atomic_fit,
@@ -43,6 +42,7 @@ from svmarrow.dask.forecast import ALTERNATIVE, bytes_of_driver, estimate_fit
 from svmarrow.dask.partition import Machines, warm_start_rows
 from svmarrow.dask.rounds import Rounds, concatenate
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.models.machine import Certificate
 from svmarrow.models.outputs import pair_matrix
 from svmarrow.svm._base import decoding_of
 from svmarrow.svm.classification import SVC

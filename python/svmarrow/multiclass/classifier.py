@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow._support.decoding import Code
     from svmarrow._support.training import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import CompiledModel
+    from svmarrow.models.machine import Certificate
 
 __all__ = ["CodedClassifier"]
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow._support.decoding import Code
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.machine import Certificate
 
 __all__ = ["Machines", "memory_of_machines", "refuse_machines", "train"]
 

@@ -27,9 +27,8 @@ from svmarrow.svm._base import feature_weights
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow._support.training import MemoryEstimate
-    from svmarrow.models.machine import Columns
+    from svmarrow.models.machine import Certificate, Columns
     from svmarrow.svm._base import Training
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.certificate import Certificate
+    from svmarrow.models.machine import Certificate
 
 __all__ = [
     "ROUNDING",
