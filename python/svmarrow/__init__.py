@@ -51,8 +51,7 @@ from svmarrow.reduced_set.paths import compression_path
 from svmarrow.reduced_set.quantization import quantize
 from svmarrow.svm.classification import SVC, NuSVC
 from svmarrow.svm.low_rank import LowRankSVC
-from svmarrow.svm.one_class import OneClassSVM
-from svmarrow.svm.regression import SVR, NuSVR
+from svmarrow.svm.regression import SVR, NuSVR, OneClassSVM
 from svmarrow.tabular.estimators import TabularClassifier, TabularRegressor
 
 __all__ = [

@@ -21,7 +21,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.outputs import Calibration, class_indices, decision_values, sigmoid
 from svmarrow.patch.replacement import Replacement, like
-from svmarrow.svm import classification, one_class, regression
+from svmarrow.svm import classification, regression
 from svmarrow.svm._base import feature_weights
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class NuSVRTrainer(Trainer, regression.NuSVR):
     """Trains `NuSVR`."""
 
 
-class OneClassSVMTrainer(Trainer, one_class.OneClassSVM):
+class OneClassSVMTrainer(Trainer, regression.OneClassSVM):
     """Trains `OneClassSVM`."""
 
 
