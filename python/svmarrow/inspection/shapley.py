@@ -1,6 +1,6 @@
 """Exact Shapley values of kernel expansions, and their pictures.
 
-`ShapleyDisplay` knows numbers only.
+`ShapleyDisplay` takes numbers only, of any source.
 """
 
 from __future__ import annotations

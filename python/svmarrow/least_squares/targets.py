@@ -379,8 +379,9 @@ def check_sums(model: Any, vectors: Any, spec: Any, sums: Any, *, is_model: bool
 
 
 # --- leave-one-out models: the solution for unit targets ---
-# With G = K + alpha W^-1, P the inverse of G bordered by the ones of the intercept (without one G^-1), and
-# u_i the intercept for the target that is one at sample i and zero elsewhere, the model without sample i is
+# With G = K + alpha W^-1, P the inverse of G bordered by the intercept's ones (without an intercept G^-1),
+# and u_i the intercept for the target that is one at sample i and zero elsewhere, the model without sample i
+# is
 #
 #     f_-i(x) = f(x) - (k_x' P e_i + u_i) c_i / P_ii        (Rifkin 2002, section 3.3, for every x)
 #

@@ -475,7 +475,7 @@ KernelModel: TypeAlias = "ExpansionModel | KernelExpansion"
 """Input and result of a compression: a model around an expansion, or a bare expansion."""
 
 
-# --- records of how a model was made: of its teacher, its loss and its bytes ---
+# --- records: the teacher, the loss and the bytes of a model that was made of another one ---
 
 
 @savable("distillation/1")

@@ -1,6 +1,6 @@
-"""Support vector machines that know no classes: regression and novelty detection.
+"""Support vector machines without classes: regression and novelty detection.
 
-Regression is epsilon-SVR, nu-SVR and quantile regression, novelty detection the one-class machine.
+Regression is epsilon-SVR, nu-SVR and quantile regression; novelty detection is the one-class machine.
 """
 
 from __future__ import annotations
