@@ -35,7 +35,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, LowRankSVC, compress
-from svmarrow.io.files import save_svmlight
+from svmarrow.io import save_svmlight
 from svmarrow.least_squares import LowRankRLSClassifier
 
 if TYPE_CHECKING:

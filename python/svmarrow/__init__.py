@@ -38,11 +38,10 @@ from svmarrow._support.system import show_versions
 from svmarrow.distillation.imitation import distil
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.files import save
-from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
+from svmarrow.io import save
+from svmarrow.least_squares.estimators import RLSClassifier, RLSRegressor
 from svmarrow.matching_pursuit.estimators import KMPClassifier, KMPRegressor
-from svmarrow.model_selection.classification import SVCCV
-from svmarrow.model_selection.regression import SVRCV
+from svmarrow.model_selection.estimators import SVCCV, SVRCV
 from svmarrow.multiclass.classifier import CodedClassifier
 from svmarrow.online.tree import PerceptronTreeClassifier
 from svmarrow.patch.replacement import patch_sklearn, unpatch_sklearn
@@ -52,8 +51,7 @@ from svmarrow.reduced_set.paths import compression_path
 from svmarrow.reduced_set.quantization import quantize
 from svmarrow.svm.classification import SVC, NuSVC
 from svmarrow.svm.low_rank import LowRankSVC
-from svmarrow.svm.one_class import OneClassSVM
-from svmarrow.svm.regression import SVR, NuSVR
+from svmarrow.svm.regression import SVR, NuSVR, OneClassSVM
 from svmarrow.tabular.estimators import TabularClassifier, TabularRegressor
 
 __all__ = [

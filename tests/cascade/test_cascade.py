@@ -20,7 +20,7 @@ from svmarrow import SVC, KernelExpansion, compress, compression_path
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cascade.calibrated import first_sequence, points, rows_needed, upper_bound
 from svmarrow.cascade.exact import Work, cheapest, ladder
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.02},

@@ -28,7 +28,7 @@ from svmarrow import (
     compression_path,
     quantize,
 )
-from svmarrow.expansion.expansion_sum import average, merge, sum_of
+from svmarrow.expansion.composites import average, merge, sum_of
 from svmarrow.export import to_c, to_onnx
 from svmarrow.inspection import shapley_values
 from svmarrow.models import ExpansionDetector, ExpansionRegressor, ExpansionSum, ExpansionTree

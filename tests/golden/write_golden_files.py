@@ -32,7 +32,6 @@ import svmarrow
 from helpers.data import IRIS, KIND, NUMBERS, PAIRS, WORDS
 from svmarrow import KernelExpansion, as_expansion, compress, compression_path, quantize
 from svmarrow._support import saving
-from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
 from svmarrow._support.schemas import SCHEMAS, Schema, schema_of
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.kernels import GlobalAlignment, Subsequence
@@ -53,8 +52,9 @@ from svmarrow.models import (
     LossBound,
     Quantization,
 )
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import Dates, Encode, Impute, Table
+from svmarrow.models.machine import Certificate, LeaveOneOut, MachineCertificate
+from svmarrow.models.outputs import Calibration
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts, PiecewiseLinear
 from svmarrow.multiclass import Code
 from svmarrow.multiclass.training import Machines

@@ -31,8 +31,8 @@ import svmarrow
 from helpers.reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
 from svmarrow.export import to_onnx
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import Encode, Impute, Table
+from svmarrow.models.outputs import Calibration
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
 from svmarrow.preprocessing import LearnedScaler
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, RLSClassifier, RLSRegressor, load, save
 from svmarrow.inspection import suspicious_samples
-from svmarrow.least_squares._leave_one_out import conformal_limits
+from svmarrow.least_squares.targets import conformal_limits
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(-2.0, 2.0, (120, 2))

@@ -36,7 +36,7 @@ from svmarrow import (
     compression_path,
 )
 from svmarrow.least_squares import fit_targets
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.multiclass import make_code
 from svmarrow.online import KernelPerceptron
 from svmarrow.papers import rifkin

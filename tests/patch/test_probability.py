@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 
 import svmarrow
 from svmarrow import _core
-from svmarrow.models.calibration import coupled, sigmoid
+from svmarrow.models.outputs import coupled, sigmoid
 from svmarrow.patch import svm
 from svmarrow.patch.svm import FOLDS, deal, out_of_fold
 

@@ -1,4 +1,4 @@
 """Shared support code that does not depend on models.
 
-Parameter rules, input validation, threads, progress, decoding, codes, certificates, plotting and saving.
+Parameter rules, input validation, threads, progress, decoding, codes, plotting and saving.
 """

@@ -24,9 +24,9 @@ from sklearn.utils.validation import _num_samples
 from svmarrow._support.estimator import of_rows
 from svmarrow._support.parameters import THREADS, Rule, check, check_array_types, integer, real, refuse
 from svmarrow._support.training import sample_weights
-from svmarrow.cascade.base import Cascade
+from svmarrow.cascade.exact import Cascade
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.reduced_set.compression import compress
 from svmarrow.reduced_set.paths import RULES, ConstantModelError, bytes_of_work, compression_path
 

@@ -2,15 +2,12 @@
 
 | file | holds |
 |---|---|
-| `app`, `train`, `predict`, `convert` | the commands and their help |
-| `options` | options that several of them have |
-| `rows` | what a data file holds, and how it is read |
-| `tables`, `archives` | CSV and parquet; npz |
-| `data`, `pieces` | files of all formats, packed or not, whole; a piece after the other |
-| `low_rank` | training on pieces |
-| `models` | model files of all formats, and data that fits a model |
-| `libsvm` | LIBSVM's programs |
-| `report` | what goes to the terminal: errors, progress, tables |
+| `app` | the commands and their help; LIBSVM's programs; `compress`, `info` and `grid` |
+| `train`, `predict` | the commands that fit and that predict, whole or in pieces |
+| `models` | model files of all formats, the command `convert`, and data that fits a model |
+| `data` | files of all formats, packed or not, whole; a piece after the other |
+| `formats` | samples of a file and the options with which they are read; CSV and parquet; npz |
+| `terminal` | what goes to the terminal: errors, progress, tables; options that several commands have |
 | `demo` | the tour on scikit-learn's bundled digits |
 
 Exit codes: 0 done, 1 bad input (one line on standard error says what and where), 2 wrong usage, 130

@@ -37,8 +37,8 @@ from svmarrow.cli.terminal import (
     say,
 )
 from svmarrow.cli.train import train
-from svmarrow.io.files import info as info_of
-from svmarrow.io.files import size_note
+from svmarrow.io import info as info_of
+from svmarrow.io import size_note
 from svmarrow.libsvm._programs import run as run_program
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.reduced_set.compression import compress as compress_model

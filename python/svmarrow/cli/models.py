@@ -31,8 +31,7 @@ from svmarrow.cli.terminal import (
 )
 from svmarrow.export import to_c, to_onnx
 from svmarrow.interop.convert import as_expansion, load_model_file, model_and_base, text_format
-from svmarrow.io import load_libsvm_model, load_svmlight_model, save_libsvm_model
-from svmarrow.io.files import save_as
+from svmarrow.io import load_libsvm_model, load_svmlight_model, save_as, save_libsvm_model
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 

@@ -47,11 +47,10 @@ from svmarrow.cli.terminal import (
     say,
 )
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.files import size_note
+from svmarrow.io import size_note
 from svmarrow.least_squares import LowRankRLSRegressor
-from svmarrow.least_squares.low_rank import LowRankRLSClassifier
-from svmarrow.model_selection.classification import SVCCV
-from svmarrow.model_selection.regression import SVRCV
+from svmarrow.least_squares.estimators import LowRankRLSClassifier
+from svmarrow.model_selection.estimators import SVCCV, SVRCV
 from svmarrow.preprocessing import LearnedScaler
 from svmarrow.svm.classification import SVC
 from svmarrow.svm.regression import SVR

@@ -35,7 +35,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.certificate import MachineCertificate
 from svmarrow._support.parameters import MATERN_KERNELS
 from svmarrow._support.rows import core_rows
 from svmarrow.dask.partition import (
@@ -49,6 +48,7 @@ from svmarrow.dask.partition import (
     update_outputs,
 )
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.models.machine import MachineCertificate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.certificate import Certificate
 from svmarrow._support.parameters import (
     InterruptedFit,
     atomic_fit,
@@ -61,6 +60,7 @@ from svmarrow.dask.partition import (
 from svmarrow.dask.rounds import Rounds
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES
+from svmarrow.models.machine import Certificate
 from svmarrow.models.outputs import UnavailableMethod, pair_matrix
 from svmarrow.svm._base import cost, decoding_of
 from svmarrow.svm.classification import SVC

@@ -4,8 +4,7 @@
 |---|---|
 | `imitation` | `distil`: sizes, choice, bounds |
 | `teachers` | outputs and answers of a predictor |
-| `drawn_samples` | samples drawn around given ones |
-| `students` | kernel expansions that imitate a teacher |
+| `students` | samples drawn around given ones, and kernel expansions that imitate a teacher |
 """
 
 from svmarrow.distillation.students import DistillationSettings

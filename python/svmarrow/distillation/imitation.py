@@ -17,7 +17,7 @@ from svmarrow.distillation.students import DistillationSettings, Student, distil
 from svmarrow.distillation.teachers import Teacher, numeric_rows
 from svmarrow.exceptions import SizeWarning
 from svmarrow.interop.convert import is_predictor
-from svmarrow.models.records import Distillation
+from svmarrow.models.base import Distillation
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, Samples, SizeSearch, split_samples
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from svmarrow.models.base import ExpansionModel
-    from svmarrow.models.records import LossBound
+    from svmarrow.models.base import ExpansionModel, LossBound
     from svmarrow.reduced_set.compression import Scoring
     from svmarrow.reduced_set.score import Goal
 

@@ -5,7 +5,7 @@ gamma, one scale s_f for each column:
 
     f(x) = sum_i B_i exp(-gamma sum_f (s_f (x_f - z_if) / deviation_f)^2) + b.
 
-1. The teacher's outputs on the samples, and on samples drawn around them (`drawn_samples`), are the targets.
+1. The teacher's outputs on the samples, and on samples drawn around them, are the targets.
 2. Columns are standardized. Vectors start at the centers of clusters, coefficients at their least squares fit
    to the targets, with the gamma and the ridge whose fit predicts samples held out best.
 3. Vectors, coefficients, intercepts and scales move by Adam on batches (`src/reduced_set/construction`) with
@@ -33,7 +33,7 @@ from svmarrow._support.parameters import boolean, check, either, integer, none, 
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.distillation.teachers import numeric_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.preparation import Affine
 
 if TYPE_CHECKING:

@@ -31,9 +31,8 @@ from svmarrow._support.parameters import check_array_types, missing_values
 from svmarrow._support.rows import as_rows
 from svmarrow._support.training import label_indices
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.calibration import Calibration
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
+from svmarrow.models.outputs import Calibration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

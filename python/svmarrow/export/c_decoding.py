@@ -1,7 +1,7 @@
 """From outputs to answers in C99: ``$predict`` with the scores of the decoders, and ``$probabilities``.
 
 In all C text ``$`` stands for the prefix, see `svmarrow.export.c_header`. Probabilities are those of
-`svmarrow.models.calibration`.
+`svmarrow.models.outputs`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ import numpy as np
 
 from svmarrow.export.c_steps import number, table
 from svmarrow.export.common import check_text
-from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, MIN_PROBABILITY, TIE_LOGIT
-from svmarrow.models.outputs import pair_matrix
+from svmarrow.models.outputs import MAX_LOGIT, MIN_LOGIT, MIN_PROBABILITY, TIE_LOGIT, pair_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.models.calibration import Calibration
-    from svmarrow.models.outputs import OutputSpec
+    from svmarrow.models.outputs import Calibration, OutputSpec
 
 __all__ = [
     "labels_text",

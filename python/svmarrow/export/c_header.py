@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from svmarrow._support.parameters import Rule, check, one_of
 from svmarrow._support.system import write_text
-from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.composites import ExpansionTree
 from svmarrow.export.c_decoding import labels_text, prediction, probabilities
 from svmarrow.export.c_kernels import Outputs, outputs_in_bytes, outputs_in_floats
 from svmarrow.export.c_steps import StepText, in_precision, number

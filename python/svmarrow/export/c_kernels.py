@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from svmarrow._support.parameters import MATERN_KERNELS, refuse
-from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.composites import ExpansionTree
 from svmarrow.export.c_steps import number, table
 from svmarrow.export.common import (
     LoopOutputs,

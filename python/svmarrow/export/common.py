@@ -23,8 +23,7 @@ from scipy.spatial.distance import cdist
 from svmarrow._support.decoding import LOSSES
 from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS, missing_values, warn_caller
 from svmarrow._support.rows import as_rows, dense, one_blas_thread, product
-from svmarrow.expansion.expansion_sum import ExpansionSum
-from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.composites import ExpansionSum, ExpansionTree
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.categories import Dates, Encode, Impute

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
     from onnx import GraphProto, NodeProto, ValueInfoProto
 
-    from svmarrow.expansion.expansion_tree import ExpansionTree
+    from svmarrow.expansion.composites import ExpansionTree
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.export.common import TreeTables
     from svmarrow.models.preparation import Step

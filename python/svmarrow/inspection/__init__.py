@@ -4,10 +4,8 @@ Exact Shapley values, doubtful labels, parameters that are far off, a picture of
 """
 
 from svmarrow._support.displays import DecisionVectorsDisplay
-from svmarrow.inspection.audit import SuspiciousSamples, suspicious_samples
-from svmarrow.inspection.diagnosis import Diagnosis, diagnose
-from svmarrow.inspection.display import ShapleyDisplay
-from svmarrow.inspection.shapley import ShapleyValues, shapley_values
+from svmarrow.inspection.diagnosis import Diagnosis, SuspiciousSamples, diagnose, suspicious_samples
+from svmarrow.inspection.shapley import ShapleyDisplay, ShapleyValues, shapley_values
 
 __all__ = [
     "DecisionVectorsDisplay",

@@ -28,8 +28,12 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.ensembles import ENSEMBLES
 from svmarrow.interop.sklearn_models import MODELS
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
+from svmarrow.models.expansion_models import (
+    ExpansionClassifier,
+    ExpansionDetector,
+    ExpansionRegressor,
+    n_outputs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

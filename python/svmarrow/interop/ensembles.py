@@ -29,14 +29,13 @@ from sklearn.base import is_classifier
 
 from svmarrow._support.estimator import REMEDY, check_fitted, columns_of, find_kind
 from svmarrow._support.training import any_weighted
-from svmarrow.expansion.expansion_sum import average, merge
+from svmarrow.expansion.composites import average, merge
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.pipeline import preparation
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.calibration import Calibration
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.models.outputs import Calibration
 from svmarrow.models.preparation import chain
-from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,10 +16,9 @@ from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import dense
 from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.calibration import Calibration
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
+from svmarrow.models.outputs import Calibration
 from svmarrow.models.preparation import Affine
-from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,8 @@
 | `fit_targets` | the same for a matrix of targets, one factorization for all columns |
 """
 
+from svmarrow.least_squares.estimators import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.linear import LinearRLSClassifier, LinearRLSRegressor
-from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.targets import TargetFit, fit_targets
 
 __all__ = [

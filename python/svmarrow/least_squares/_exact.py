@@ -38,13 +38,14 @@ from svmarrow._support.rows import core_rows, one_blas_thread, threads
 from svmarrow._support.training import bytes_of_rows, default_gamma, gamma_power
 from svmarrow.expansion.kernel_expansion import KernelExpansion, TrainingKernel
 from svmarrow.least_squares._base import PENALTIES, average, is_clear_gain, kernel_of
-from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models
 from svmarrow.least_squares.targets import (
     REMEDY,
+    LeaveOneOutModels,
     TargetFit,
     bytes_of_system,
     centre_of,
     check_leaves_samples,
+    leave_one_out_models,
     problem,
     refuse_system,
     solve,

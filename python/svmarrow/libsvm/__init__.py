@@ -13,16 +13,17 @@ cross-validation and ``-b 1`` give the same numbers in every call and on every s
 Accuracy = 100% (1/1) (classification)
 """
 
-from svmarrow.libsvm._model import (
+from svmarrow.libsvm._svmutil import (
     evaluations,
     svm_load_model,
     svm_model,
+    svm_parameter,
     svm_predict,
+    svm_problem,
+    svm_read_problem,
     svm_save_model,
     svm_train,
 )
-from svmarrow.libsvm._options import svm_parameter
-from svmarrow.libsvm._problem import svm_problem, svm_read_problem
 
 __all__ = [
     "evaluations",

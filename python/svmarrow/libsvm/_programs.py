@@ -19,11 +19,9 @@ from svmarrow import _core
 from svmarrow._support.displays import GridScoresDisplay, image_axes
 from svmarrow._support.rows import core_rows, rows_of, threads
 from svmarrow._support.system import end_output, reason, write_text
-from svmarrow.io.files import load_svmlight
-from svmarrow.libsvm._model import print_warning
-from svmarrow.libsvm._options import KERNELS, svm_parameter
-from svmarrow.libsvm._problem import svm_problem
-from svmarrow.model_selection.classification import SVCCV
+from svmarrow.io import load_svmlight
+from svmarrow.libsvm._svmutil import KERNELS, print_warning, svm_parameter, svm_problem
+from svmarrow.model_selection.estimators import SVCCV
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

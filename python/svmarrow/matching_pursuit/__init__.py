@@ -8,11 +8,10 @@ validation samples.
 
 | file | holds |
 |---|---|
-| `_dictionary` | the functions: kernels around points, user-defined functions, the constant |
-| `_loss`, `_rules` | losses, rules of the parameters |
+| `_dictionary` | kernels around points, user-defined functions, the constant; losses, rules of parameters |
 | `_base` | fitting, early stopping, prediction |
 | `path` | every size of one fit, and the choice among them |
-| `classification`, `regression` | the estimators |
+| `estimators` | the estimators |
 """
 
 from svmarrow.matching_pursuit.path import MatchingPath

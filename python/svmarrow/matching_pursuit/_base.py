@@ -24,7 +24,7 @@ from svmarrow._support.training import (
     weights_differ,
 )
 from svmarrow._support.training import estimate_memory as memory_method
-from svmarrow.expansion.expansion_sum import sum_of
+from svmarrow.expansion.composites import sum_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,

@@ -30,7 +30,7 @@ from svmarrow._support.training import (
 )
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._dictionary import FOR_CLASSES, FOR_NUMBERS, RULES, KernelPart, loss_rule
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:

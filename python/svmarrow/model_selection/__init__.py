@@ -8,6 +8,6 @@
 """
 
 from svmarrow._support.displays import GridScoresDisplay
-from svmarrow.model_selection.regression import QuantileSVRCV
+from svmarrow.model_selection.estimators import QuantileSVRCV
 
 __all__ = ["GridScoresDisplay", "QuantileSVRCV"]

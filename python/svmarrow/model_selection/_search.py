@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.model_selection._scoring import HeldOutEstimator
+    from svmarrow.models.machine import Certificate
 
 __all__ = ["Search"]
 

@@ -4,12 +4,10 @@ They are what compression, model files and conversions give back, and what a fit
 """
 
 from svmarrow._support.training import MemoryEstimate
-from svmarrow.expansion.expansion_sum import ExpansionSum
-from svmarrow.expansion.expansion_tree import ExpansionTree
-from svmarrow.models.calibration import Calibration
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.records import Distillation, LossBound, Quantization
-from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
+from svmarrow.expansion.composites import ExpansionSum, ExpansionTree
+from svmarrow.models.base import Distillation, LossBound, Quantization
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
+from svmarrow.models.outputs import Calibration
 
 __all__ = [
     "Calibration",

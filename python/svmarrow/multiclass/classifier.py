@@ -30,7 +30,7 @@ from svmarrow._support.rows import validated
 from svmarrow._support.training import encode_classes, sample_weights
 from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.models.base import compiled as compiled_method
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.machine import ColumnMixer
 from svmarrow.models.outputs import ClassifierOutputMixin, code_class_indices, code_decision_values
 from svmarrow.multiclass.training import Machines, memory_of_machines, refuse_machines, train
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow._support.decoding import Code
     from svmarrow._support.training import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import CompiledModel
+    from svmarrow.models.machine import Certificate
 
 __all__ = ["CodedClassifier"]
 

@@ -29,9 +29,9 @@ from svmarrow._support.training import (
     refuse_beyond_memory,
     weights_differ,
 )
-from svmarrow.expansion.expansion_sum import merge
+from svmarrow.expansion.composites import merge
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.models.machine import Columns, ColumnTrainer
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow._support.decoding import Code
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.machine import Certificate
 
 __all__ = ["Machines", "memory_of_machines", "refuse_machines", "train"]
 

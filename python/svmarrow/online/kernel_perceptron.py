@@ -31,7 +31,7 @@ from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, bytes_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.models.classifier import ExpansionClassifier
+    from svmarrow.models.expansion_models import ExpansionClassifier
 
 __all__ = ["KernelPerceptron"]
 

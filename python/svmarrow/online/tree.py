@@ -25,10 +25,10 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, in_layout_of, rows_of, threads, validated
-from svmarrow.expansion.expansion_tree import leaf_members
+from svmarrow.expansion.composites import leaf_members
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier, n_outputs
+from svmarrow.models.expansion_models import ExpansionClassifier, n_outputs
 from svmarrow.models.outputs import UnavailableMethod
 from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, TreeSizes, rows_that_fit
 

@@ -10,8 +10,8 @@ from sklearn.base import _fit_context
 from svmarrow._support.parameters import Rule, atomic_fit, consistent, integer, one_of, real
 from svmarrow._support.rows import as_rows, validated
 from svmarrow.interop.sklearn_models import PAIRWISE
-from svmarrow.least_squares.exact import RLSRegressor
-from svmarrow.models.regressor import ExpansionRegressor
+from svmarrow.least_squares.estimators import RLSRegressor
+from svmarrow.models.expansion_models import ExpansionRegressor
 from svmarrow.patch.replacement import Replacement, like
 
 if TYPE_CHECKING:

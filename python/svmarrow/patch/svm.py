@@ -18,19 +18,17 @@ from svmarrow._support.parameters import Decoding, atomic_fit, consistent, warn_
 from svmarrow._support.rows import as_rows, select_rows, validated
 from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.calibration import Calibration, sigmoid
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.outputs import class_indices, decision_values
+from svmarrow.models.expansion_models import ExpansionClassifier
+from svmarrow.models.outputs import Calibration, class_indices, decision_values, sigmoid
 from svmarrow.patch.replacement import Replacement, like
-from svmarrow.svm import classification, one_class, regression
+from svmarrow.svm import classification, regression
 from svmarrow.svm._base import feature_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow._support.training import MemoryEstimate
-    from svmarrow.models.machine import Columns
+    from svmarrow.models.machine import Certificate, Columns
     from svmarrow.svm._base import Training
 
 
@@ -155,7 +153,7 @@ class NuSVRTrainer(Trainer, regression.NuSVR):
     """Trains `NuSVR`."""
 
 
-class OneClassSVMTrainer(Trainer, one_class.OneClassSVM):
+class OneClassSVMTrainer(Trainer, regression.OneClassSVM):
     """Trains `OneClassSVM`."""
 
 

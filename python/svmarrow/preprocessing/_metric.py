@@ -34,7 +34,7 @@ from scipy.special import ndtr, ndtri
 from svmarrow._support.rows import one_blas_thread, product, select_rows
 from svmarrow.expansion.gradients import gradient_outer_product
 from svmarrow.least_squares._base import MIN_STEP_GAIN, descend
-from svmarrow.least_squares.exact import RLSRegressor
+from svmarrow.least_squares.estimators import RLSRegressor
 from svmarrow.least_squares.targets import solve
 from svmarrow.preprocessing._shapes import some_blocks
 

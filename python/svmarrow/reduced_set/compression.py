@@ -15,12 +15,11 @@ from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.composites import ExpansionTree
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion, is_predictor
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.records import LossBound
-from svmarrow.models.regressor import ExpansionDetector
+from svmarrow.models.base import LossBound
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings, warn_too_few_vectors
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, Samples, SizeSearch, sizes_to_search, split_samples
 from svmarrow.reduced_set.paths import DEFAULT_PATH, PathRequest, path_of

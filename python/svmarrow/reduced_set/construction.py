@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.progress import ProgressCallback
-    from svmarrow.models.classifier import ExpansionClassifier
+    from svmarrow.models.expansion_models import ExpansionClassifier
 
 
 __all__ = [

@@ -36,8 +36,7 @@ from svmarrow._support.training import (
 from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.base import compiled as compiled_method
-from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.models.regressor import ExpansionRegressor
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionRegressor, n_outputs
 from svmarrow.reduced_set.paths import RULES, PathRequest, bytes_of_work, path_of
 
 if TYPE_CHECKING:

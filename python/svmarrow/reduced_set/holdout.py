@@ -63,8 +63,8 @@ from svmarrow._support.estimator import scoring_chunks
 from svmarrow._support.parameters import seed_of
 from svmarrow._support.training import sample_weights
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.records import LossBound
+from svmarrow.models.base import LossBound
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.reduced_set.score import Score, default_scoring, predictions_of, predicts_classes, rows_for
 
 if TYPE_CHECKING:

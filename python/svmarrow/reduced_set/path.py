@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import ExpansionModel
-    from svmarrow.models.classifier import ExpansionClassifier
+    from svmarrow.models.expansion_models import ExpansionClassifier
 
 
 __all__ = [

@@ -27,8 +27,7 @@ from svmarrow._support.rows import as_samples, core_rows, threads
 from svmarrow._support.training import MemoryEstimate, known_labels, refuse_beyond_memory
 from svmarrow.expansion.kernel_expansion import KernelExpansion, scale_outputs
 from svmarrow.interop.convert import as_expansion, bare_expansion
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.regressor import ExpansionDetector
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector
 from svmarrow.reduced_set.construction import (
     GradientSettings,
     bytes_of_construction,

@@ -17,11 +17,10 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from svmarrow import _core
 from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.rows import dense, one_blas_thread
-from svmarrow.expansion.expansion_sum import ExpansionSum
+from svmarrow.expansion.composites import ExpansionSum
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.base import ExpansionModel
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.records import Quantization
+from svmarrow.models.base import ExpansionModel, Quantization
+from svmarrow.models.expansion_models import ExpansionClassifier
 from svmarrow.reduced_set.score import MIN_DEVIATION, Score, rows_for, wrap_like
 
 if TYPE_CHECKING:

@@ -15,14 +15,13 @@ from svmarrow._support.training import label_indices, sample_weights
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.models.outputs import pair_matrix
-from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.models.records import LossBound
+    from svmarrow.models.base import LossBound
 
 
 __all__ = [

@@ -11,7 +11,7 @@
 | `svmarrow.LowRankSVC` | classification with a fixed number of vectors |
 """
 
-from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
+from svmarrow.models.machine import Certificate, LeaveOneOut, MachineCertificate
 from svmarrow.svm.regression import QuantileSVR
 
 __all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "QuantileSVR"]

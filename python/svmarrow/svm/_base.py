@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.certificate import Certificate
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -60,7 +59,7 @@ from svmarrow._support.training import (
 )
 from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.expansion.kernel_expansion import KernelExpansion, TrainingKernel, bytes_of_pairs
-from svmarrow.models.machine import KernelMachine
+from svmarrow.models.machine import Certificate, KernelMachine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import LeaveOneOut
     from svmarrow._support.parameters import Rule
     from svmarrow._support.training import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelFunction
+    from svmarrow.models.machine import LeaveOneOut
 
 
 __all__ = ["CLASSIFIER_RULES", "SVC", "KernelClassifier", "NuSVC"]

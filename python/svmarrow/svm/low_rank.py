@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.certificate import Certificate
     from svmarrow._support.parameters import Decoding
     from svmarrow._support.progress import ProgressCallback
+    from svmarrow.models.machine import Certificate
 
 
 __all__ = ["LowRankSVC", "projected_kernel"]

@@ -21,8 +21,12 @@ from sklearn.exceptions import ConvergenceWarning
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.training import class_weights
 from svmarrow.least_squares._base import descend, is_clear_gain
-from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
-from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
+from svmarrow.least_squares.estimators import (
+    LowRankRLSClassifier,
+    LowRankRLSRegressor,
+    RLSClassifier,
+    RLSRegressor,
+)
 from svmarrow.preprocessing._shapes import some_blocks
 
 if TYPE_CHECKING:
@@ -275,7 +279,8 @@ def _iterated(kind: Any, about: dict[str, Any], chosen: Choice, X: Any, y: Any, 
     Products with the kernel matrix are in single precision, whose rounding is far below the tolerance: a
     share of the leave-one-out error. The outputs differ from those of the solution by about as much.
     """
-    centre, variance = 0.0, 1.0
+    centre: Any = 0.0
+    variance = 1.0
     if kind is RLSRegressor:
         # Residuals are relative to the targets.
         centre = np.average(y, axis=0, weights=weights)

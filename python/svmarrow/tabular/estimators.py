@@ -36,9 +36,13 @@ from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
 from svmarrow.least_squares._base import group_numbers
 from svmarrow.models.base import compiled as compiled_method
-from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import with_text
-from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin, log_probabilities
+from svmarrow.models.outputs import (
+    Calibration,
+    ClassifierOutputMixin,
+    RegressorOutputMixin,
+    log_probabilities,
+)
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._shapes import draw, some_blocks, standardized
 from svmarrow.preprocessing.scaler import MAX_SEARCHED, MIN_WEIGHT, LearnedScaler
@@ -52,8 +56,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import CompiledModel
-    from svmarrow.models.classifier import ExpansionClassifier
-    from svmarrow.models.regressor import ExpansionRegressor
+    from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionRegressor
     from svmarrow.tabular._columns import Columns
 
 
@@ -418,8 +421,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
     extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
     decide between the two.
 
-    From 5,000 samples on, and unless `alpha_` is small, conjugate gradients solve the system of the model until
-    the residual is 0.3 % of the leave-one-out error.
+    From 5,000 samples on, and unless `alpha_` is small, conjugate gradients solve the system of the model
+    until the residual is 0.3 % of the leave-one-out error.
 
     Examples
     --------
@@ -634,8 +637,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
     extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
     decide between the two.
 
-    From 5,000 samples on, and unless `alpha_` is small, conjugate gradients solve the system of the model until
-    the residual is 0.3 % of the leave-one-out error.
+    From 5,000 samples on, and unless `alpha_` is small, conjugate gradients solve the system of the model
+    until the residual is 0.3 % of the leave-one-out error.
 
     Examples
     --------

@@ -14,7 +14,7 @@ import numpy as np
 from svmarrow._support.decoding import LOSSES, Code, loss_of, make_code
 from svmarrow._support.parameters import check, integer, one_of, real
 from svmarrow._support.rows import as_rows
-from svmarrow.least_squares.exact import RLSClassifier
+from svmarrow.least_squares.estimators import RLSClassifier
 from svmarrow.models.outputs import code_scores
 from svmarrow.svm._base import cost
 from svmarrow.svm.classification import SVC
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.certificate import Certificate
+    from svmarrow.models.machine import Certificate
 
 __all__ = [
     "ROUNDING",

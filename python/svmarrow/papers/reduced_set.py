@@ -1,4 +1,13 @@
-"""`path`: every size of a compression, by the selections that two papers compare."""
+"""The selections of vectors by which two papers compress kernel machines.
+
+`path` has every size of a compression, by any of these selections, so that the tables of a paper come from
+one function; `PaperSettings` are their settings. ``"backfit"``, ``"prefit"`` and ``"rank"`` are those of
+`svmarrow.compression_path`; ``"basic"``, ``"l0"``, ``"l1"`` and ``"lars"`` only repeat the experiments.
+
+Sources: J. Weston and G. H. Bakir, "Fast Binary and Multi-Output Reduced Set Selection", technical report 132
+(TR-132), Max Planck Institute for Biological Cybernetics, 2004; Z. Xu, J. R. Gardner, S. Tyree and
+K. Q. Weinberger, "Compressed Support Vector Machines", 2015.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,16 @@
-"""Files: models (safetensors, LIBSVM's text), facts about them, model cards, svmlight data.
+"""Data files, and model files of LIBSVM.
 
-A model card says what a fitted model is and how good it is, as Markdown. svmlight is the text format of the
-field: ``target index:value ...``, one row a line.
+| format | write | read | holds |
+|---|---|---|---|
+| safetensors | `svmarrow.save` | `svmarrow.load` | whatever svmarrow has fitted, exactly |
+| LIBSVM model text | `save_libsvm_model` | `load_libsvm_model` | LIBSVM's kernels, integer labels |
+| SVM-light model text | | `load_svmlight_model` | SVM-light's kernels |
+| svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
+
+`info` reports the content of a model file, and `model_card` describes a fitted model in Markdown: what it is
+and how good it is. svmlight is the text format of the field: ``target index:value ...``, one row a line.
+Files contain no code: a file from a stranger can be wrong, and is then refused, but it cannot run anything.
+Saving is all or nothing: if it fails, an existing file is unchanged.
 """
 
 from __future__ import annotations
@@ -34,9 +43,14 @@ from svmarrow._support.saving import read_about
 from svmarrow._support.training import sample_weights
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF, KernelExpansion
-from svmarrow.interop.convert import as_expansion, load_libsvm_model, load_model_file, text_format
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.regressor import ExpansionDetector
+from svmarrow.interop.convert import (
+    as_expansion,
+    load_libsvm_model,
+    load_model_file,
+    load_svmlight_model,
+    text_format,
+)
+from svmarrow.models.expansion_models import ExpansionClassifier, ExpansionDetector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,14 +62,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "info",
+    "load_libsvm_model",
     "load_svmlight",
+    "load_svmlight_model",
     "model_card",
-    "save",
-    "save_as",
     "save_libsvm_model",
     "save_svmlight",
-    "size_note",
 ]
+
 
 CERTIFICATE = (
     "dual",
