@@ -369,6 +369,18 @@ def threads_model() -> str:
 
 
 @part
+def small_table() -> str:
+    """Returns milliseconds of fits of few samples, and the ratio to scikit-learn's."""
+    rows = []
+    for record in load("small")["small"]:
+        peer, ours, patch = (record["seconds"][name] for name in ("sklearn", "svmarrow", "patch"))
+        times = [f"{1e3 * time:.2f}" for time in (peer, ours, patch)]
+        rows.append([record["set"], f"{record['samples']:,}", *times, f"{peer / ours:.2f}"])
+    head = ["scikit-learn, ms", "`svmarrow.SVC`, ms", "drop-in `SVC`, ms", "times as fast"]
+    return table(["data set", "samples", *head], rows)
+
+
+@part
 def cores_table() -> str:
     """Seconds of every family by number of processors, and the gain of all of them."""
     found = load("cores")["cores"]
@@ -720,6 +732,62 @@ def tabular_sizes() -> str:
     return table(head, rows)
 
 
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Returns the rank of each value, the least first; equal values share the mean of their ranks."""
+    ranks = []
+    for value in values:
+        before, equal = sum(other < value for other in values), sum(other == value for other in values)
+        ranks.append(before + (equal + 1) / 2)
+    return ranks
+
+
+@part
+def tabular_ranks() -> str:
+    """Returns mean ranks, wins and normalised errors of the models that were measured on every set."""
+    rows = []
+    for n in _sizes():
+        errors = _errors(n)
+        engines = [engine for engine in TABLE_ENGINES if all(engine in cell for cell in errors.values())]
+        means = [[mean(cell[engine]) for engine in engines] for cell in errors.values()]
+        ranks = [_ranks(values) for values in means]
+        normalised = []
+        for values in means:
+            best, middle = min(values), median(values)
+            spread = middle - best
+            normalised.append([min(1.0, (value - best) / spread) if spread else 0.0 for value in values])
+        order = sorted(range(len(engines)), key=lambda number: mean(each[number] for each in ranks))
+        for number in order:
+            time = None if engines[number] == XRFM else _median_time(n, engines[number])
+            rows.append(
+                [
+                    f"{n:,}" if number == order[0] else "",
+                    f"{len(errors)}" if number == order[0] else "",
+                    "`Tabular*`" if engines[number] == OUR_TABLES else engines[number],
+                    f"{mean(each[number] for each in ranks):.1f}",
+                    f"{sum(each[number] == 1.0 for each in ranks)}",
+                    f"{mean(each[number] for each in normalised):.2f}",
+                    seconds(time) if time is not None else "",
+                ]
+            )
+    head = ["samples, up to", "sets", "model", "mean rank", "first", "normalised error", "median time, s"]
+    return table(head, rows)
+
+
+@part
+def tabular_memory() -> str:
+    """Returns the megabytes that a fit and the predictions of each model add."""
+    found = load("tabular_memory")["memory"]
+    engines = [engine for engine in TABLE_ENGINES if any(engine in one["megabytes"] for one in found)]
+    rows = []
+    for one in found:
+        cells = [one["megabytes"].get(engine) for engine in engines]
+        rows.append(
+            [one["set"], f"{one['samples']:,}", *("" if cell is None else f"{cell:,.0f}" for cell in cells)]
+        )
+    names = {OUR_TABLES: "`Tabular*`", BOOSTING: "Hist Gradient Boosting"}
+    return table(["data set", "samples", *(names.get(engine, engine) for engine in engines)], rows)
+
+
 @part
 def tabular_targets() -> str:
     errors = _errors(1000)
@@ -991,6 +1059,7 @@ def _provenance(name: str) -> None:
 for _name in (
     "svm",
     "growth",
+    "small",
     "threads",
     "cores",
     "text",
@@ -1006,6 +1075,7 @@ for _name in (
     "choosing",
     "tabular",
     "tabular_xrfm",
+    "tabular_memory",
     "mixed_tables",
     "instructions",
     "coverage",

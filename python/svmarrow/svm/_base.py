@@ -39,6 +39,7 @@ from svmarrow._support.rows import (
     cache_bytes,
     contents,
     core_rows,
+    read_only,
     select_rows,
     threads,
     validated,
@@ -98,11 +99,9 @@ def feature_weights(expansion: KernelExpansion) -> Any:
     vectors: Any = expansion.vectors
     if sp.issparse(vectors):
         weights = with_sparse_interface(type(vectors)(expansion.coefficients.T) @ vectors)
-        weights.data.flags.writeable = False
     else:
         weights = _core.linear_weights(core_rows(vectors), expansion.coefficients, threads(None))
-        weights.flags.writeable = False
-    return weights
+    return read_only(weights)
 
 
 def labelled(
