@@ -743,18 +743,18 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 @part
 def tabular_ranks() -> str:
-    """Returns mean ranks, wins and normalised errors of the models that were measured on every set."""
+    """Returns mean ranks, wins and normalized errors of the models that were measured on every set."""
     rows = []
     for n in _sizes():
         errors = _errors(n)
         engines = [engine for engine in TABLE_ENGINES if all(engine in cell for cell in errors.values())]
         means = [[mean(cell[engine]) for engine in engines] for cell in errors.values()]
         ranks = [_ranks(values) for values in means]
-        normalised = []
+        normalized = []
         for values in means:
             best, middle = min(values), median(values)
             spread = middle - best
-            normalised.append([min(1.0, (value - best) / spread) if spread else 0.0 for value in values])
+            normalized.append([min(1.0, (value - best) / spread) if spread else 0.0 for value in values])
         order = sorted(range(len(engines)), key=lambda number: mean(each[number] for each in ranks))
         for number in order:
             time = None if engines[number] == XRFM else _median_time(n, engines[number])
@@ -765,11 +765,11 @@ def tabular_ranks() -> str:
                     "`Tabular*`" if engines[number] == OUR_TABLES else engines[number],
                     f"{mean(each[number] for each in ranks):.1f}",
                     f"{sum(each[number] == 1.0 for each in ranks)}",
-                    f"{mean(each[number] for each in normalised):.2f}",
+                    f"{mean(each[number] for each in normalized):.2f}",
                     seconds(time) if time is not None else "",
                 ]
             )
-    head = ["samples, up to", "sets", "model", "mean rank", "first", "normalised error", "median time, s"]
+    head = ["samples, up to", "sets", "model", "mean rank", "first", "normalized error", "median time, s"]
     return table(head, rows)
 
 
