@@ -1,7 +1,7 @@
 """Memory of the models of the suite tabular: how much a fit and the predictions add to a process.
 
     python benches/peers/tabular_memory.py --json docs/benchmarks/tabular_memory.json
-    python benches/peers/tabular_memory.py --sets letter --sizes 1000 --engines svmarrow.Tabular*,CatBoost
+    python benches/peers/tabular_memory.py --sets letter --sizes 1000 --engines svmarrow.Tabular* CatBoost
 
 Each model is fitted on the first split of a set, in a process of its own, after a fit to 100 samples, which
 loads libraries and starts threads. The figure is the largest resident size of the process above that before
@@ -59,19 +59,12 @@ def megabytes(name: str, n: int, engine: str) -> float | None:
 
 def main() -> int:
     """Measures every model of every set and size; the exit status."""
-
-    def names(text: str) -> list[str]:
-        return text.split(",")
-
-    def sizes(text: str) -> list[int]:
-        return [int(size) for size in text.split(",")]
-
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sets", type=names, default=SETS, help="sets of the suite tabular")
-    parser.add_argument("--sizes", type=sizes, default=SIZES, help="training samples")
-    parser.add_argument("--engines", type=names, default=ENGINES, help="models of the suite tabular")
+    parser.add_argument("--sets", nargs="+", default=SETS, help="sets of the suite tabular")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="training samples")
+    parser.add_argument("--engines", nargs="+", default=ENGINES, help="models of the suite tabular")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     parser.add_argument("--one", nargs=3, metavar=("SET", "SIZE", "ENGINE"), help=argparse.SUPPRESS)
     options = parser.parse_args()

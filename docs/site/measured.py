@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import geometric_mean, linear_regression, mean, median, stdev
 from typing import TYPE_CHECKING, Any
 
+from scipy.stats import rankdata
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -607,6 +609,8 @@ TABLE_ENGINES = (
     PLAIN,
     "SVM",
 )
+#: Heads of the columns; spaces, so that those of eight fit the width of a page.
+TABLE_HEADS = {OUR_TABLES: "`Tabular*`", BOOSTING: "Hist Gradient Boosting"}
 
 
 def _tables(n: int) -> list[dict[str, Any]]:
@@ -678,9 +682,7 @@ def _tabular_table(n: int) -> str:
     times = [None if engine == XRFM else _median_time(n, engine) for engine in engines]
     if any(times):
         rows.append(["median training time, s", "", "", *map(seconds, times)])
-    # Spaces, so that the heads of eight columns fit the width of a page.
-    names = {OUR_TABLES: "`Tabular*`", BOOSTING: "Hist Gradient Boosting"}
-    return table(["data set", "samples", "splits", *(names.get(engine, engine) for engine in engines)], rows)
+    return table(["data set", "samples", "splits", *(TABLE_HEADS.get(name, name) for name in engines)], rows)
 
 
 @part
@@ -732,15 +734,6 @@ def tabular_sizes() -> str:
     return table(head, rows)
 
 
-def _ranks(values: Sequence[float]) -> list[float]:
-    """Returns the rank of each value, the least first; equal values share the mean of their ranks."""
-    ranks = []
-    for value in values:
-        before, equal = sum(other < value for other in values), sum(other == value for other in values)
-        ranks.append(before + (equal + 1) / 2)
-    return ranks
-
-
 @part
 def tabular_ranks() -> str:
     """Returns mean ranks, wins and normalized errors of the models that were measured on every set."""
@@ -749,7 +742,7 @@ def tabular_ranks() -> str:
         errors = _errors(n)
         engines = [engine for engine in TABLE_ENGINES if all(engine in cell for cell in errors.values())]
         means = [[mean(cell[engine]) for engine in engines] for cell in errors.values()]
-        ranks = [_ranks(values) for values in means]
+        ranks = [rankdata(values) for values in means]
         normalized = []
         for values in means:
             best, middle = min(values), median(values)
@@ -766,7 +759,7 @@ def tabular_ranks() -> str:
                     f"{mean(each[number] for each in ranks):.1f}",
                     f"{sum(each[number] == 1.0 for each in ranks)}",
                     f"{mean(each[number] for each in normalized):.2f}",
-                    seconds(time) if time is not None else "",
+                    seconds(time),
                 ]
             )
     head = ["samples, up to", "sets", "model", "mean rank", "first", "normalized error", "median time, s"]
@@ -784,8 +777,7 @@ def tabular_memory() -> str:
         rows.append(
             [one["set"], f"{one['samples']:,}", *("" if cell is None else f"{cell:,.0f}" for cell in cells)]
         )
-    names = {OUR_TABLES: "`Tabular*`", BOOSTING: "Hist Gradient Boosting"}
-    return table(["data set", "samples", *(names.get(engine, engine) for engine in engines)], rows)
+    return table(["data set", "samples", *(TABLE_HEADS.get(name, name) for name in engines)], rows)
 
 
 @part

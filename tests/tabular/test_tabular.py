@@ -342,6 +342,7 @@ def test_conjugate_gradients_end_near_the_factorization(kind, monkeypatch):
         return fits[-1]
 
     monkeypatch.setattr(_choice, "_iterated", watched)
+    monkeypatch.setattr(_choice, "FACTOR_COST", 100.0)
     models = []
     for least in (300, 10_000):
         monkeypatch.setattr(_choice, "MIN_ITERATED", least)
@@ -360,11 +361,14 @@ def test_conjugate_gradients_end_near_the_factorization(kind, monkeypatch):
         assert np.sqrt(np.mean((values[0] - values[1]) ** 2 / spread**2)) < 2.0 * _choice.ITERATED_SHARE
 
 
-def test_small_penalties_and_slow_iterations_are_factored(monkeypatch):
+def test_small_penalties_wide_tables_and_slow_iterations_are_factored(monkeypatch):
     X, y = make_friedman1(500, noise=2.0, random_state=0)
     monkeypatch.setattr(estimators, "MAX_CHOSEN", 200)
     expected = TabularRegressor(n_samples=200).fit(X, y)
     monkeypatch.setattr(_choice, "MIN_ITERATED", 300)
+    # By the real costs 500 samples of ten columns are factored.
+    assert TabularRegressor(n_samples=200).fit(X, y).expansion_ == expected.expansion_
+    monkeypatch.setattr(_choice, "FACTOR_COST", 100.0)
     monkeypatch.setattr(_choice, "MAX_ITERATIONS", 1)
     assert TabularRegressor(n_samples=200).fit(X, y).expansion_ == expected.expansion_
     monkeypatch.setattr(_choice, "MAX_ITERATIONS", 40)

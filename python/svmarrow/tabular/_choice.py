@@ -2,9 +2,10 @@
 
 Kernel, bandwidth and penalty have the least leave-one-out error of those that a pattern search visits. The
 choice uses at most `MAX_CHOSEN` samples, and most of the search a few of them: the time of a fit grows with
-the cube of the samples. The final model is exact up to `MAX_EXACT` samples and low-rank above. From
-`MIN_ITERATED` samples on, and unless the penalty is small, conjugate gradients solve its system to a share of
-the error that there is anyhow, for 20,000 samples in a fifth of the time of a factorization.
+the cube of the samples. The final model is exact up to `MAX_EXACT` samples and low-rank above. An
+exact system of at least `MIN_ITERATED` samples is solved by conjugate gradients if the penalty is not small
+and they cost less than a factorization: for 20,000 samples and few columns a fifth of its time. They end when
+the residual is a small share of the leave-one-out error.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ ITERATIONS, MAX_ITERATIONS = 20, 40
 #: The largest residual as a share of the root mean square leave-one-out error, and the least tolerance that
 #: single precision reaches.
 ITERATED_SHARE, MIN_ITERATED_TOL = 0.003, 1e-5
-#: Multiply-adds of a kernel value, beside one for each column.
-VALUE_COST = 24
+#: Multiply-adds of a kernel value in single precision, beside one for each column, and of a factorization for
+#: each cube of the samples: half of a third, since its factor is in single precision too.
+VALUE_COST, FACTOR_COST = 24, 1.0 / 6.0
 #: Kernels of the Euclidean distance, the smoothest first, which is the default.
 DISTANCE_KERNELS = ("rbf", "matern52", "matern32", "matern12")
 #: The kernel of sums of absolute differences: a product over the columns, so that a target may jump along one
@@ -254,8 +256,9 @@ def final_machine(
         about["class_weight"] = choice.class_weight
     exact: Any = RLSClassifier if classify else RLSRegressor
     if n <= MAX_EXACT:
-        iterates = n >= MIN_ITERATED and choice.alpha_ >= MIN_ITERATED_ALPHA
-        if iterates and _has_time(steps, chosen, ITERATIONS * n**2 * (X.shape[1] + VALUE_COST) / 2.0):
+        work = ITERATIONS * n**2 * (X.shape[1] + VALUE_COST)
+        is_iterated = n >= MIN_ITERATED and choice.alpha_ >= MIN_ITERATED_ALPHA and work < FACTOR_COST * n**3
+        if is_iterated and _has_time(steps, chosen, work):
             machine = steps.attempt(partial(_iterated, exact, about, chosen, X, y, weights), reports=True)
             if machine is not None or steps.was_stopped:
                 return machine
@@ -268,7 +271,7 @@ def final_machine(
 
 
 def _has_time(steps: Steps, chosen: Choice, work: float) -> bool:
-    """Returns whether a fit of so many multiply-adds ends in time, by the fit of the choice."""
+    """Returns whether there is time for `work` multiply-adds, by the time of the chosen fit."""
     remaining = steps.remaining
     return remaining is None or chosen.seconds * work / chosen.losses.size**3 <= remaining
 

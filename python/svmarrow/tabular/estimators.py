@@ -421,8 +421,9 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
     extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
     decide between the two.
 
-    From 5,000 samples on, and unless `alpha_` is small, conjugate gradients solve the system of the model
-    until the residual is 0.3 % of the leave-one-out error.
+    From 5,000 samples on, conjugate gradients solve the system of the model if `alpha_` is at least 0.02 and
+    there are not so many columns that a factorization costs less. They end when the residual is 0.3 % of the
+    leave-one-out error.
 
     Examples
     --------
@@ -637,8 +638,9 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
     extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
     decide between the two.
 
-    From 5,000 samples on, and unless `alpha_` is small, conjugate gradients solve the system of the model
-    until the residual is 0.3 % of the leave-one-out error.
+    From 5,000 samples on, conjugate gradients solve the system of the model if `alpha_` is at least 0.02 and
+    there are not so many columns that a factorization costs less. They end when the residual is 0.3 % of the
+    leave-one-out error.
 
     Examples
     --------
