@@ -149,7 +149,7 @@ impl<'a> Context<'a> {
                         if rayon::yield_now() == Some(rayon::Yield::Executed) {
                             last = Instant::now();
                         } else {
-                            std::hint::spin_loop();
+                            std::thread::yield_now();
                         }
                     }
                 });

@@ -57,6 +57,7 @@ mod prepared;
 mod product;
 mod rounding;
 mod row;
+mod sparse_panel;
 mod standardization;
 mod tile;
 mod trainable_panel;

@@ -7,6 +7,7 @@
 use super::bytes::{ByteBlock, BytePanels, Unit};
 use super::distances;
 use super::overflow_check::{MAX_PRODUCT_LENGTH, Precision, is_single};
+use super::sparse_panel::{SparsePanel, number_columns};
 use super::standardization::{Standardization, is_packed_sparse};
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
@@ -21,12 +22,11 @@ use crate::with_rows;
 use std::sync::Arc;
 
 /// Context reported when the allocation of packed rows fails.
-const PACKED: &str = "packed rows";
+pub(super) const PACKED: &str = "packed rows";
 /// Maximum number of rows in which an estimate of memory looks for a unit.
 const MAX_ESTIMATE_ROWS: usize = 512;
 /// Minimum number of columns of sparse rows for each entry of the panels at which columns are numbered.
 const MIN_COLUMNS_PER_ENTRY: usize = 2;
-
 /// Returns how the micro-kernel computes a kernel of rows that are not far from each other; `None` for precomputed values.
 pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)> {
     let t = T::from_f64;
@@ -48,8 +48,8 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
     })
 }
 
-/// Returns the number of bytes of `n` rows like these when each is packed once in a precision. Some of the rows decide whether
-/// bytes suffice.
+/// Returns the number of bytes of `n` rows like these when each is packed once in a precision, with the copy of the entries of
+/// dense rows. Some of the rows decide whether bytes suffice.
 pub(crate) fn packed_bytes(
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
@@ -80,18 +80,21 @@ pub(crate) fn packed_bytes(
     if !is_packed_sparse(rows) {
         return Ok(lines.saturating_mul(number * (rows.cols() + 1)).saturating_add(points));
     }
-    let (mut features, mut panel_features) = (0, Vec::new());
+    let (mut features, mut entries, mut panel_features) = (0, 0, Vec::new());
     let count = n_rows.div_ceil(width);
     for panel in 0..count {
         panel_features.clear();
         for row in panel * width..n_rows.min((panel + 1) * width) {
             rows.for_each_entry(row, |k, _| panel_features.push(k as u32));
         }
+        entries += panel_features.len();
         panel_features.sort_unstable();
         panel_features.dedup();
         features += panel_features.len();
     }
-    let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width;
+    let copied = if rows.is_sparse() { 0 } else { entries };
+    let copied_bytes = copied * (size_of::<i64>() + if rows.is_f64() { 8 } else { 4 });
+    let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width + copied_bytes;
     Ok((bytes as f64 * n as f64 / n_rows.max(1) as f64) as usize)
 }
 
@@ -347,72 +350,6 @@ fn standardize_rows<T: Real>(
             view.for_each_in_row(row, |k, v| out[k] = T::from_f64((Element::to_f64(v) - centre[k]) * scale));
         }
     });
-}
-
-/// Returns the columns that any of the panels has, rising, and replaces the features of the panels by indices of these.
-fn number_columns<T: Real>(panels: &mut [SparsePanel<T>], ctx: Context<'_>) -> Result<Vec<u32>> {
-    let mut columns: Vec<u32> =
-        memory::try_with_capacity(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
-    columns.extend(panels.iter().flat_map(|panel| panel.features.iter()));
-    columns.sort_unstable();
-    columns.dedup();
-    ctx.for_each_chunk(panels, 1, |_, panel| {
-        for feature in &mut panel[0].features {
-            *feature = columns.partition_point(|column| column < feature) as u32;
-        }
-    });
-    Ok(columns)
-}
-
-struct SparsePanel<T> {
-    features: Vec<u32>,
-    /// A line of zeros for absent features, then a line for each feature.
-    values: Vec<T>,
-    norms: Vec<T>,
-    baseline: Vec<T>,
-}
-
-impl<T: Real> SparsePanel<T> {
-    fn pack(standardization: &Standardization, rows: Rows<'_>, list: &[usize], width: usize) -> Result<Self> {
-        // More than enough for dense rows: untouched memory costs less than counting.
-        let stored = list.iter().map(|&row| rows.stored(row)).sum();
-        // Keys of feature and place are sorted, since they are small; the places are in the order of the columns already.
-        let (mut keys, mut entries) = memory::try_entries(PACKED, stored)?;
-        for (j, &row) in list.iter().enumerate() {
-            standardization.for_each(rows, row, |k, v| {
-                keys.push((k as u64) << 32 | entries.len() as u64);
-                entries.push((j, T::from_f64(v)));
-            });
-        }
-        keys.sort_unstable();
-        let count = 1 + keys.windows(2).filter(|pair: &&[u64]| pair[0] >> 32 != pair[1] >> 32).count();
-        // There are many panels, so even small allocations may fail.
-        let mut features = memory::try_with_capacity(PACKED, count)?;
-        let mut values = memory::try_with_capacity(PACKED, (count + 1) * width)?;
-        values.resize(width, T::ZERO);
-        let (mut norms, mut baseline) = (vec![0.0; width], vec![0.0; width]);
-        for key in keys {
-            let feature = (key >> 32) as u32;
-            if features.last() != Some(&feature) {
-                features.push(feature);
-                values.resize(values.len() + width, T::ZERO);
-            }
-            let (j, value) = entries[(key & u64::from(u32::MAX)) as usize];
-            let line = values.len() - width;
-            values[line + j] = value;
-            norms[j] += value.to_f64() * value.to_f64();
-            baseline[j] += value.to_f64().abs();
-        }
-        let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).collect();
-        Ok(Self { features, values, norms: rounded(norms), baseline: rounded(baseline) })
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(self.features.as_slice())
-            + size_of_val(self.values.as_slice())
-            + size_of_val(self.norms.as_slice())
-            + size_of_val(self.baseline.as_slice())
-    }
 }
 
 enum Form<T> {

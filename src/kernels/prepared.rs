@@ -8,10 +8,12 @@ use super::overflow_check::{Magnitudes, Precision};
 use super::pair::pair_with_itself;
 use super::standardization::{CoefficientSum, Standardization};
 use crate::context::Context;
-use crate::data::Rows;
+use crate::data::{OwnedRows, Rows, SparseElement};
 use crate::error::Result;
 use crate::fast_gauss::GaussTargets;
+use crate::memory::{try_entries, try_with_capacity};
 use crate::once::OnceCell;
+use crate::simd::Real;
 use std::sync::Arc;
 
 /// Rows whose lengths one task computes.
@@ -30,6 +32,8 @@ struct Shared {
     magnitudes: Magnitudes,
     /// The unit of rows that can be packed as bytes.
     unit: OnceCell<Option<Unit>>,
+    /// The numbers of dense rows that are not zero, if rows are packed by these.
+    entries: OnceCell<OwnedRows>,
     /// No targets yet, for sums of Gaussians in few columns.
     gauss: Option<GaussTargets>,
 }
@@ -58,7 +62,8 @@ impl<'a> PreparedRows<'a> {
             KernelFunction::BuiltIn(kernel) => GaussTargets::new(&kernel, rows),
             KernelFunction::Blocks(_) => None,
         };
-        let shared = Arc::new(Shared { standardization, magnitudes, unit: OnceCell::default(), gauss });
+        let (unit, entries) = (OnceCell::default(), OnceCell::default());
+        let shared = Arc::new(Shared { standardization, magnitudes, unit, entries, gauss });
         Ok(Self { kernel, rows, shared })
     }
 
@@ -91,6 +96,26 @@ impl<'a> PreparedRows<'a> {
     pub(super) fn unit(&self, ctx: Context<'_>) -> Result<Option<Unit>> {
         let find = || Ok(Unit::find(&self.kernel.built_in(), self.rows, ctx));
         self.shared.unit.get_or_try_init(find).copied()
+    }
+
+    /// Returns the rows to pack from: solvers pack the same rows many times, so that dense rows that are packed by their entries
+    /// are copied to sparse rows first.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory), [`Error::Stopped`](crate::Error::Stopped).
+    pub(super) fn to_pack(&self, ctx: Context<'_>) -> Result<Rows<'_>> {
+        let Shared { standardization, entries, .. } = &*self.shared;
+        if self.rows.is_sparse() || !standardization.is_sparse() || self.unit(ctx)?.is_some() {
+            return Ok(self.rows.reborrow());
+        }
+        let copy = || {
+            if self.rows.is_f64() {
+                copy_entries::<f64>(self.rows, ctx)
+            } else {
+                copy_entries::<f32>(self.rows, ctx)
+            }
+        };
+        entries.get_or_try_init(copy).map(OwnedRows::view)
     }
 
     pub(super) fn gauss(&self) -> Option<&GaussTargets> {
@@ -155,5 +180,68 @@ impl<'a> PreparedRows<'a> {
         let mut diagonal = vec![0.0; rows.len()];
         blocks.diagonal(rows, &mut diagonal);
         diagonal
+    }
+}
+
+/// Copies the numbers of dense rows that are not zero to sparse rows.
+fn copy_entries<T: SparseElement + Real>(rows: Rows<'_>, ctx: Context<'_>) -> Result<OwnedRows> {
+    const COPY: &str = "the entries of the rows";
+    let (n, cols, interrupts) = (rows.rows(), rows.cols(), ctx.interrupts());
+    let parts = ctx.try_map(n.div_ceil(ROWS_PER_TASK), |task| {
+        let range = task * ROWS_PER_TASK..n.min((task + 1) * ROWS_PER_TASK);
+        interrupts.charge(range.len() * cols)?;
+        let (mut indices, mut values) = try_entries(COPY, range.clone().map(|row| rows.entries(row)).sum())?;
+        let mut ends = [0; ROWS_PER_TASK];
+        for (end, row) in ends.iter_mut().zip(range) {
+            rows.for_each_entry(row, |k, v| {
+                indices.push(k as i64);
+                values.push(T::from_f64(v));
+            });
+            *end = values.len();
+        }
+        Ok((ends, indices, values))
+    })?;
+    let mut indptr = try_with_capacity(COPY, n + 1)?;
+    let (mut indices, mut values) = try_entries(COPY, parts.iter().map(|(_, _, values)| values.len()).sum())?;
+    indptr.push(0);
+    for (task, (ends, some, of_these)) in parts.iter().enumerate() {
+        let count = ROWS_PER_TASK.min(n - task * ROWS_PER_TASK);
+        indptr.extend(ends[..count].iter().map(|end| (values.len() + end) as i64));
+        indices.extend_from_slice(some);
+        values.extend_from_slice(of_these);
+    }
+    OwnedRows::from_csr(indptr, indices, values, cols)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array2;
+
+    #[test]
+    fn dense_rows_that_are_mostly_zeros_are_packed_from_their_entries() {
+        let n = 2 * ROWS_PER_TASK + 7;
+        let value = |i: usize, k: usize| if (3 * i + k).is_multiple_of(29) { (i as f64).sin() } else { 0.0 };
+        let (double, ctx) = (Array2::from_shape_fn((n, 60), |(i, k)| value(i, k)), Context::default());
+        let single = double.mapv(|v| v as f32);
+        for rows in [Rows::try_from(&double).unwrap(), Rows::try_from(&single).unwrap()] {
+            let prepared =
+                PreparedRows::new(Kernel::Rbf { gamma: 0.5 }, rows, CoefficientSum::Any, ctx).unwrap();
+            let entries = prepared.to_pack(ctx).unwrap();
+            assert!(entries.is_sparse() && entries.is_f64() == rows.is_f64());
+            assert_eq!((entries.rows(), entries.cols()), (n, 60));
+            for row in 0..n {
+                let list = |rows: Rows<'_>| {
+                    let mut list = Vec::new();
+                    rows.for_each_entry(row, |k, v| list.push((k, v)));
+                    list
+                };
+                assert_eq!(list(entries), list(rows));
+            }
+        }
+        let full = double.mapv(|v| v + 1.0);
+        let rows = Rows::try_from(&full).unwrap();
+        let prepared = PreparedRows::new(Kernel::Rbf { gamma: 0.5 }, rows, CoefficientSum::Any, ctx).unwrap();
+        assert!(!prepared.to_pack(ctx).unwrap().is_sparse());
     }
 }

@@ -180,11 +180,15 @@ impl<'a> KernelRows<'a> {
         let packed = match (rows.kernel, self.precision) {
             (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.to_vec()),
             (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.to_vec()),
-            (_, Precision::Single) => {
-                Packed::Single(Panels::pack(rows.rows, columns, standardization, rows.unit(ctx)?, ctx)?)
-            }
+            (_, Precision::Single) => Packed::Single(Panels::pack(
+                rows.to_pack(ctx)?,
+                columns,
+                standardization,
+                rows.unit(ctx)?,
+                ctx,
+            )?),
             (_, Precision::Double) => {
-                Packed::Double(Panels::pack(rows.rows, columns, standardization, None, ctx)?)
+                Packed::Double(Panels::pack(rows.to_pack(ctx)?, columns, standardization, None, ctx)?)
             }
         };
         let gauss = self.gauss.as_ref().map(|gauss| gauss.with_rows(rows.rows, columns)).transpose()?;
@@ -301,7 +305,8 @@ impl<'a> KernelRows<'a> {
     ) -> Result<Vec<RowBlock<T>>> {
         let rows_of = |b: usize| &rows[b * ROWS_PER_BLOCK..rows.len().min((b + 1) * ROWS_PER_BLOCK)];
         let ctx = ctx.for_operations(rows.len() * self.rows.rows.cols());
-        ctx.try_map(rows.len().div_ceil(ROWS_PER_BLOCK), |b| panels.block(self.rows.rows, rows_of(b)))
+        let source = self.rows.to_pack(ctx)?;
+        ctx.try_map(rows.len().div_ceil(ROWS_PER_BLOCK), |b| panels.block(source, rows_of(b)))
     }
 
     /// Returns the same rows in double precision with other columns; values computed by it are not counted.

@@ -34,6 +34,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const MAX_GRADIENT_REFRESHES: usize = 3;
 /// Number of machines per thread from which on each machine is solved on one thread.
 const MIN_MACHINES_PER_THREAD: usize = 4;
+/// Maximum number of other threads that stay awake during a round: each looks for work in the queues of all others.
+const MAX_THREADS_AWAKE: usize = 7;
 
 /// Machines that make their rounds together, with kernel values of one precision.
 pub(super) struct Rounds<'t, 'a, K> {
@@ -90,7 +92,10 @@ fn solve_together<'a, K: KernelValue>(
         if running.is_empty() {
             break;
         }
-        let ended = checked.and_then(|()| round(machines, &running, columns, training, memory));
+        // Between the parallel loops of a round there are SMO steps of some hundred microseconds.
+        let ended = training.ctx.with_threads_awake(MAX_THREADS_AWAKE, || {
+            checked.and_then(|()| round(machines, &running, columns, training, memory))
+        });
         if let Some(reason) = StopReason::from_result(ended)? {
             for machine in machines.iter_mut() {
                 machine.end(reason);
