@@ -26,6 +26,9 @@ pub(crate) use work::{InterruptCheck, WorkCounter};
 /// Minimum number of arithmetic operations of a loop that other threads are woken for: about ten microseconds.
 const MIN_PARALLEL_OPERATIONS: usize = 1 << 15;
 
+/// Maximum number of other threads that should stay awake: each looks for work in the queues of all others.
+pub(crate) const MAX_THREADS_AWAKE: usize = 7;
+
 /// Maximum time for which threads without work stay awake.
 const MAX_AWAKE: Duration = Duration::from_millis(2);
 

@@ -54,7 +54,7 @@ pub use loss::{BuiltIn, Derivative, Loss};
 pub use source::{Columns, Functions, KernelFunctions, RowSet};
 pub use task::{DEFAULT_DICTIONARY_BYTES, MatchingParams, Measure, Storage, Task, Validation, Variant};
 
-use crate::context::{Context, Stop};
+use crate::context::{Context, MAX_THREADS_AWAKE, Stop};
 use crate::error::{Error, Result};
 use dictionary::Dictionary;
 
@@ -75,7 +75,7 @@ pub fn matching_pursuit(task: &Task<'_>, params: &MatchingParams, ctx: Context<'
         }
         Err(error) => Err(error),
         Ok(dictionary) if task.squared && params.variant != Variant::Basic => {
-            orthogonal::fit(task, params, &dictionary, ctx)
+            ctx.with_threads_awake(MAX_THREADS_AWAKE, || orthogonal::fit(task, params, &dictionary, ctx))
         }
         Ok(dictionary) => descent::fit(task, params, &dictionary, ctx),
     }

@@ -23,7 +23,7 @@ use super::precision::{KernelValue, exceeds_single_precision};
 use super::sharing::SharedBlocks;
 use super::stall::NEGLIGIBLE_ROUNDINGS;
 use super::training::Training;
-use crate::context::{Progress, StopReason};
+use crate::context::{MAX_THREADS_AWAKE, Progress, StopReason};
 use crate::error::Result;
 use crate::kernels::Precision;
 use crate::memory::Arenas;
@@ -34,8 +34,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const MAX_GRADIENT_REFRESHES: usize = 3;
 /// Number of machines per thread from which on each machine is solved on one thread.
 const MIN_MACHINES_PER_THREAD: usize = 4;
-/// Maximum number of other threads that stay awake during a round: each looks for work in the queues of all others.
-const MAX_THREADS_AWAKE: usize = 7;
 
 /// Machines that make their rounds together, with kernel values of one precision.
 pub(super) struct Rounds<'t, 'a, K> {

@@ -33,7 +33,7 @@ use ndarray::Array2;
 use super::sampled::Sampled;
 use super::space::{Criterion, Space, SpaceOptions, check_kernel};
 use super::stepper::{Complete, Proposal, Rule, Step};
-use crate::context::{Context, GracePeriod, Progress, Stop, StopReason};
+use crate::context::{Context, GracePeriod, MAX_THREADS_AWAKE, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -170,7 +170,7 @@ pub(in crate::reduced_set) fn pursue(
     let reason = if let Selection::Given(order) = &params.selection {
         run.follow_order(order).or_else(Error::into_stop_reason)?
     } else if params.joint || space.outputs() == 1 {
-        run.joint_steps().or_else(Error::into_stop_reason)?
+        ctx.with_threads_awake(MAX_THREADS_AWAKE, || run.joint_steps()).or_else(Error::into_stop_reason)?
     } else {
         let reason = run.separate_steps().or_else(Error::into_stop_reason)?;
         if params.rule() == Rule::Basic {
