@@ -78,7 +78,7 @@ pub use pair::pair;
 pub(crate) use pair::self_value;
 pub use pool::MAX_LISTED_FEATURES;
 pub(crate) use pool::{Formula, PoolWorkspace, VectorPool};
-pub(crate) use prepared::PreparedRows;
+pub(crate) use prepared::{PreparedRows, copied_bytes};
 pub(crate) use rounding::{RelativeRounding, relative_error_bound, rounding};
 pub(crate) use row::{RowBuffer, RowWriter};
 pub(crate) use standardization::{CoefficientSum, Standardization, is_packed_sparse};

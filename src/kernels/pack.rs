@@ -7,7 +7,7 @@
 use super::bytes::{ByteBlock, BytePanels, Unit};
 use super::distances;
 use super::overflow_check::{MAX_PRODUCT_LENGTH, Precision, is_single};
-use super::sparse_panel::{SparsePanel, number_columns};
+use super::sparse_panel::{PACKED, SparsePanel, number_columns};
 use super::standardization::{Standardization, is_packed_sparse};
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
@@ -21,8 +21,6 @@ use crate::simd::{Real, epilogue::Epilogue};
 use crate::with_rows;
 use std::sync::Arc;
 
-/// Context reported when the allocation of packed rows fails.
-pub(super) const PACKED: &str = "packed rows";
 /// Maximum number of rows in which an estimate of memory looks for a unit.
 const MAX_ESTIMATE_ROWS: usize = 512;
 /// Minimum number of columns of sparse rows for each entry of the panels at which columns are numbered.
@@ -48,8 +46,8 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
     })
 }
 
-/// Returns the number of bytes of `n` rows like these when each is packed once in a precision, with the copy of the entries of
-/// dense rows. Some of the rows decide whether bytes suffice.
+/// Returns the number of bytes of `n` rows like these when each is packed once in a precision. Some of the rows decide whether
+/// bytes suffice.
 pub(crate) fn packed_bytes(
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
@@ -80,21 +78,18 @@ pub(crate) fn packed_bytes(
     if !is_packed_sparse(rows) {
         return Ok(lines.saturating_mul(number * (rows.cols() + 1)).saturating_add(points));
     }
-    let (mut features, mut entries, mut panel_features) = (0, 0, Vec::new());
+    let (mut features, mut panel_features) = (0, Vec::new());
     let count = n_rows.div_ceil(width);
     for panel in 0..count {
         panel_features.clear();
         for row in panel * width..n_rows.min((panel + 1) * width) {
             rows.for_each_entry(row, |k, _| panel_features.push(k as u32));
         }
-        entries += panel_features.len();
         panel_features.sort_unstable();
         panel_features.dedup();
         features += panel_features.len();
     }
-    let copied = if rows.is_sparse() { 0 } else { entries };
-    let copied_bytes = copied * (size_of::<i64>() + if rows.is_f64() { 8 } else { 4 });
-    let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width + copied_bytes;
+    let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width;
     Ok((bytes as f64 * n as f64 / n_rows.max(1) as f64) as usize)
 }
 

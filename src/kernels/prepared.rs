@@ -6,7 +6,7 @@ use super::bytes::Unit;
 use super::function::KernelFunction;
 use super::overflow_check::{Magnitudes, Precision};
 use super::pair::pair_with_itself;
-use super::standardization::{CoefficientSum, Standardization};
+use super::standardization::{CoefficientSum, Standardization, is_packed_sparse};
 use crate::context::Context;
 use crate::data::{OwnedRows, Rows, SparseElement};
 use crate::error::Result;
@@ -16,6 +16,8 @@ use crate::once::OnceCell;
 use crate::simd::Real;
 use std::sync::Arc;
 
+/// Maximum number of rows in which an estimate of memory counts entries.
+const MAX_ESTIMATE_ROWS: usize = 512;
 /// Rows whose lengths one task computes.
 const ROWS_PER_TASK: usize = 64;
 
@@ -181,6 +183,25 @@ impl<'a> PreparedRows<'a> {
         blocks.diagonal(rows, &mut diagonal);
         diagonal
     }
+}
+
+/// Returns the number of bytes of the copy of `n` rows like these that is packed from, by some of the rows.
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory).
+pub(crate) fn copied_bytes(kernel: KernelFunction<'_>, rows: Rows<'_>, n: usize) -> Result<usize> {
+    if rows.is_sparse() || !is_packed_sparse(rows) {
+        return Ok(0);
+    }
+    let count = rows.rows().min(MAX_ESTIMATE_ROWS);
+    let sample = rows.gather(&(0..count).map(|i| i * rows.rows() / count).collect::<Vec<_>>())?;
+    if Unit::find(&kernel.built_in(), sample.view(), Context::SEQUENTIAL).is_some() {
+        return Ok(0);
+    }
+    let entries: usize = (0..count).map(|i| sample.view().entries(i)).sum();
+    let bytes_of_entry = size_of::<i64>() + if rows.is_f64() { size_of::<f64>() } else { size_of::<f32>() };
+    let bytes = (entries * bytes_of_entry + count * size_of::<i64>()) as f64;
+    Ok((bytes * n as f64 / count.max(1) as f64) as usize)
 }
 
 /// Copies the numbers of dense rows that are not zero to sparse rows.

@@ -8,7 +8,6 @@
 //!
 //! Cost: a few operations for an entry, and one for every 64 columns if these are not many more than the entries.
 
-use super::pack::PACKED;
 use super::standardization::Standardization;
 use crate::context::Context;
 use crate::data::Rows;
@@ -16,6 +15,8 @@ use crate::error::Result;
 use crate::memory::{self, try_vec};
 use crate::simd::Real;
 
+/// Context reported when the allocation of packed rows fails.
+pub(super) const PACKED: &str = "packed rows";
 /// Maximum number of words with a bit for each column for an entry of a panel.
 const MAX_WORDS_PER_ENTRY: usize = 4;
 

@@ -13,7 +13,7 @@ use super::rounding::MAX_SAMPLE;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{CoefficientSum, KernelFunction, Precision, PreparedRows, packed_bytes};
+use crate::kernels::{CoefficientSum, KernelFunction, Precision, PreparedRows, copied_bytes, packed_bytes};
 
 /// Numbers in double precision per variable of a machine, with a shrunk copy and the row's index.
 const NUMBERS_PER_VARIABLE: usize = 16;
@@ -25,7 +25,7 @@ const MAX_SAMPLED_ROWS: usize = 512;
 /// Bytes of a fit, by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryEstimate {
-    /// Packed training rows.
+    /// Packed training rows, and the copy of the entries of dense rows that are mostly zeros.
     pub packed: usize,
     /// Cached kernel rows: the budget, or less if all rows need less. 0 if values are computed again.
     pub cache: usize,
@@ -55,7 +55,7 @@ pub fn estimate_memory<'a>(
     } else {
         precision_of(kernel, rows)?
     };
-    let packed = packed_bytes(kernel, rows, n, precision)?;
+    let packed = packed_bytes(kernel, rows, n, precision)?.saturating_add(copied_bytes(kernel, rows, n)?);
     let largest = machines.iter().copied().max().unwrap_or(0);
     let is_cached = is_cached(depth(kernel, rows), largest, params);
     let all_rows = n.saturating_mul(n).saturating_mul(4);

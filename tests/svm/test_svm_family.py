@@ -424,7 +424,10 @@ def test_memory_is_estimated_before_the_fit(datasets, monkeypatch):
     assert sparse.parts["packed"] < 100e6
     switches = (np.random.default_rng(0).random((2000, 200)) < 0.03).astype(float)
     dense, sparse = (SVC().estimate_memory(rows) for rows in (switches, sp.csr_array(switches)))
-    assert dense == sparse
+    # Dense rows that are mostly zeros are copied to sparse rows: 16 bytes for an entry, 8 for a row.
+    copied = 16 * np.count_nonzero(switches) + 8 * len(switches)
+    assert abs(dense.parts["packed"] - sparse.parts["packed"] - copied) <= 0.1 * copied
+    assert {**dense.parts, "packed": 0, "cache": 0} == {**sparse.parts, "packed": 0, "cache": 0}
     rows = np.random.default_rng(0).normal(size=(20_000, 100)).astype(np.float32)
     for megabytes in (1, 100, 10_000):
         estimate = OneClassSVM(cache_size=megabytes).estimate_memory(rows)
