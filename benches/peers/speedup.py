@@ -3,9 +3,9 @@
 The solution with t threads must have the objective of the solution with one before its time is taken.
 
 A machine with few processors cannot show the speed-up on many. `Speedup.model` extrapolates by Amdahl's law:
-with t seconds and c processor seconds of p threads, the serial share is s = (p t / c - 1) / (p - 1), and q
-threads take c (s + (1 - s) / q) seconds. Memory bandwidth and the threads' overhead are left out: it is an
-upper bound.
+with t seconds of p threads and u seconds of one, the serial share is s = (p t / u - 1) / (p - 1), and q threads
+take u (s + (1 - s) / q) seconds. Processor seconds do not tell it, since threads that wait may stay awake. Memory
+bandwidth and the threads' overhead beyond those of p threads are left out.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Speedup:
         return median(self.seconds[1]) / median(self.seconds[threads])
 
     def serial_share(self, threads: int) -> float | None:
-        """Share of the work that one thread does while the others wait; the median over the repeats."""
-        pairs = list(zip(self.seconds.get(threads, []), self.processor_seconds.get(threads, []), strict=True))
-        if threads < 2 or not pairs:
+        """Share of the work that one thread does while the others wait."""
+        factor = self.of(threads)
+        if threads < 2 or factor is None:
             return None
-        return max(0.0, median((threads * t / c - 1) / (threads - 1) for t, c in pairs))
+        return max(0.0, (threads / factor - 1) / (threads - 1))
 
     def record(self) -> dict[str, Any]:
         """The runs and what follows from them, for a file."""
@@ -61,10 +61,7 @@ class Speedup:
     def model(self, threads: int, measured: int) -> float | None:
         """Speed-up that Amdahl's law gives for `threads`, from a run with `measured` threads."""
         share = self.serial_share(measured)
-        if share is None or not self.seconds.get(1):
-            return None
-        work = median(self.processor_seconds[measured])
-        return median(self.seconds[1]) / (work * (share + (1 - share) / threads))
+        return None if share is None else 1 / (share + (1 - share) / threads)
 
 
 def counts(processors: int) -> list[int]:

@@ -6,8 +6,8 @@ bins of half a millisecond. A thread is busy in a bin if perf found it running, 
 work. The output is the share of the processors that was busy, the time in which exactly one thread was
 busy, and the functions in which it was then, by their innermost frame of svmarrow.
 
-The serial share s follows from Amdahl's law in the form that needs one run only: with t seconds and c
-processor seconds of p threads, s = (p t / c - 1) / (p - 1).
+The serial share s follows from Amdahl's law in the form that needs one run only: with t seconds and c seconds
+of computing of p threads, s = (p t / c - 1) / (p - 1). Threads that wait awake do not compute.
 
 Functions have names only if svmarrow was built with ``RUSTFLAGS="-C force-frame-pointers=yes"``.
 """
@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 BIN = 0.0005  # seconds
 FREQUENCY = 7999  # samples a second of each thread
 WAITING = re.compile(
-    r"rayon_core::(sleep|registry::WorkerThread|latch)|crossbeam|sched_yield|futex|^\[unknown\]"
+    r"with_threads_awake|rayon_core::(sleep|registry::WorkerThread|latch)|crossbeam|sched_yield|futex|^\[unknown\]"
 )
 
 #: A thread, seconds since the start, frames from the innermost outwards.
@@ -37,7 +37,7 @@ Sample = tuple[int, float, list[str]]
 
 #: The process that is sampled: it fits once to warm up, then tells the clock around the repetitions.
 FITTER = """
-import json, resource, sys, time
+import json, sys, time
 sys.path.insert(0, {here!r})
 import data, svmarrow
 name, jobs, repeats, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -46,14 +46,11 @@ problem = data.load(workload, limit or None)
 def fit():
     svmarrow.SVC(C=workload["C"], gamma=workload["gamma"], n_jobs=jobs).fit(problem.X, problem.y)
 fit()
-used = resource.getrusage(resource.RUSAGE_SELF)
 start = time.clock_gettime(time.CLOCK_MONOTONIC)
 for _ in range(repeats):
     fit()
 end = time.clock_gettime(time.CLOCK_MONOTONIC)
-now = resource.getrusage(resource.RUSAGE_SELF)
-cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
-print(json.dumps(dict(start=start, end=end, cpu=cpu / repeats, seconds=(end - start) / repeats)))
+print(json.dumps(dict(start=start, end=end, seconds=(end - start) / repeats)))
 """
 
 
@@ -113,9 +110,10 @@ def report(name: str, clock: dict[str, float], samples: list[Sample], jobs: int)
         name_of(next(iter(found.values()))) for found in bins.values() if len(found) == 1
     )
     total = int((clock["end"] - clock["start"]) / BIN)
-    t, c = clock["seconds"], clock["cpu"]
+    computed = sum(working(frames) for _, _, frames in samples) / FREQUENCY
+    t, c = clock["seconds"], computed * clock["seconds"] / (clock["end"] - clock["start"])
     serial = (jobs * t / c - 1) / (jobs - 1) if jobs > 1 else 1.0
-    print(f"{name}: {t:.3f} s, processor {c:.3f} s, busy {c / t / jobs:.2f}, serial share {serial:.2f}")
+    print(f"{name}: {t:.3f} s, computing {c:.3f} s, busy {c / t / jobs:.2f}, serial share {serial:.2f}")
     functions = {function: count / total for function, count in alone.most_common(14)}
     for function, share in functions.items():
         print(f"   {share:6.1%}  {function}")
