@@ -3,9 +3,9 @@
 The solution with t threads must have the objective of the solution with one before its time is taken.
 
 A machine with few processors cannot show the speed-up on many. `Speedup.model` extrapolates by Amdahl's law:
-with t seconds of p threads and u seconds of one, the serial share is s = (p t / u - 1) / (p - 1), and q threads
-take u (s + (1 - s) / q) seconds. Processor seconds do not tell it, since threads that wait may stay awake. Memory
-bandwidth and the threads' overhead beyond those of p threads are left out.
+with t seconds of p threads and u seconds of one, the serial share is s = (p t / u - 1) / (p - 1), and q
+threads take u (s + (1 - s) / q) seconds. Processor seconds do not tell it, since threads that wait may stay
+awake. Memory bandwidth and the threads' overhead beyond those of p threads are left out.
 """
 
 from __future__ import annotations
