@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 BIN = 0.0005  # seconds
 FREQUENCY = 7999  # samples a second of each thread
 WAITING = re.compile(
-    r"with_threads_awake|rayon_core::(sleep|registry::WorkerThread|latch)|crossbeam|sched_yield|futex|^\[unknown\]"
+    r"with_threads_awake|rayon_core::(sleep|registry::WorkerThread|latch|job)|crossbeam|sched_yield|futex|^\[unknown\]"
 )
 
 #: A thread, seconds since the start, frames from the innermost outwards.

@@ -25,6 +25,7 @@ use std::sync::Arc;
 const MAX_ESTIMATE_ROWS: usize = 512;
 /// Minimum number of columns of sparse rows for each entry of the panels at which columns are numbered.
 const MIN_COLUMNS_PER_ENTRY: usize = 2;
+
 /// Returns how the micro-kernel computes a kernel of rows that are not far from each other; `None` for precomputed values.
 pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)> {
     let t = T::from_f64;

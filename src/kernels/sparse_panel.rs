@@ -86,8 +86,8 @@ impl<T: Real> SparsePanel<T> {
 
 /// The columns that any entry of a panel has, rising, and their places in this list.
 ///
-/// With a bit for each column, the place of a column is the number of bits before it. Entries of far more columns than that are
-/// sorted, and a column is found by a binary search: six times as long for an entry.
+/// With a bit for each column, the place of a column is the number of bits before it. If the columns are many more than the
+/// entries, these are sorted, and a column is found by a binary search.
 struct Places {
     features: Vec<u32>,
     /// The bits of 64 columns, and the number of bits in the words before; none if columns are searched.
@@ -97,11 +97,12 @@ struct Places {
 impl Places {
     fn new(columns: &[u32], count: usize) -> Result<Self> {
         if count.div_ceil(64) > MAX_WORDS_PER_ENTRY * columns.len() {
-            let mut features = memory::try_with_capacity(PACKED, columns.len())?;
-            features.extend_from_slice(columns);
-            features.sort_unstable();
-            features.dedup();
-            features.shrink_to_fit();
+            let mut sorted = memory::try_with_capacity(PACKED, columns.len())?;
+            sorted.extend_from_slice(columns);
+            sorted.sort_unstable();
+            sorted.dedup();
+            let mut features = memory::try_with_capacity(PACKED, sorted.len())?;
+            features.extend_from_slice(&sorted);
             return Ok(Self { features, words: Vec::new() });
         }
         let mut words = try_vec![(0_u64, 0_u32); count.div_ceil(64)]?;
